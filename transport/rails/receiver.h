@@ -1,0 +1,76 @@
+// The receiving end of a connection: grants what was posted, finds each chunk its place, knows which chunks
+// are there, fences what is over before anything is replayed, and says what it has.
+#pragma once
+#include <vector>
+
+#include "transport/rails/connection.h"
+#include "transport/rails/sender.h"
+
+namespace megascale {
+
+class Receiver final : public Connection {
+ public:
+  static constexpr std::size_t kWindow = wire::kWindow;
+  // Receives that can be outstanding: what is left of the window when the eager messages ahead are counted.
+  static constexpr uint64_t kPosted = kWindow - Sender::kAhead;
+
+  Receiver(const ConnectionOptions&, std::string name, std::string peer, Dialer&);
+
+  Request* post(std::byte* data, Bytes capacity, const void* mark, Time now);
+  bool forget(const void* mark, Time now);
+
+  // The peer dialled us: a link of a new epoch. Refused (false) when that epoch is over already.
+  bool accepted(std::unique_ptr<Link>, Epoch, const Path& path, Time now);
+  void rail_returned(const std::string&, Time) override {}
+  bool waiting() const override { return completed_ != posted_ || dirty_ || open_; }
+  Epoch newest() const { return newest_; }
+  // For tests: copies that were made because a message came before its receive was posted.
+  uint64_t early_copies() const { return early_copies_; }
+
+ private:
+  struct Slot : Request {
+    std::byte* data = nullptr;
+    Bytes capacity = 0;
+    const void* mark = nullptr;
+    Bytes total = 0;
+    uint32_t chunk_bytes = 0;  // 0: nothing of it has come yet
+    uint64_t placed = 0;       // chunks that are there
+    int counted = 0;           // how many
+    int early = -1;            // index of the buffer of a message that came before its receive
+    bool whole = false;
+  };
+
+  void move(Time now) override;
+  void manage(Time now) override;
+  void link_broke(Attached&, Cause) override;
+  void link_fenced(Attached&) override;
+  void record(Attached&, wire::Kind, ConstBytes) override;
+  std::byte* land(Link&, const Chunk&) override;
+  void placed(Link&, const Chunk&) override;
+
+  Slot& slot(MessageId m) { return slots_[m % kWindow]; }
+  bool fits(Attached&, const Chunk&, Slot&);
+  std::byte* early_buffer(Slot&);
+  void deliver();
+  bool fencing(Epoch upto) const;
+  void answer_open();
+  void say_state();
+
+  std::array<Slot, kWindow> slots_{};
+  std::unique_ptr<std::byte[]> early_;  // kAhead buffers of kEager bytes, made when first needed
+  uint32_t early_free_ = (1u << Sender::kAhead) - 1;
+  uint64_t early_copies_ = 0;
+  MessageId posted_ = 0;     // all below have a receive
+  MessageId completed_ = 0;  // all below are delivered
+  MessageId said_posted_ = 0, said_completed_ = 0;
+  bool dirty_ = false, overdue_ = false;  // a STATE is due; has been since an earlier call
+  bool bulk_ = false;                     // the last message was large: grants are urgent
+  Time dirty_since_{};
+  bool open_ = false;  // an OPEN awaits its answer
+  wire::Open open_asked_;
+  Epoch open_link_ = 0, newest_ = 0, over_ = 0;
+  Time next_check_of_peer_{};
+  Duration check_back_off_{};
+};
+
+}  // namespace megascale

@@ -1,0 +1,49 @@
+// How far each path of a connection is trusted: when to dial it next, which to prefer, when to come home.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "transport/link.h"
+
+namespace megascale {
+
+// A path that flaps is left alone longer each time; the memory of a flap halves every minute.
+class Trust {
+ public:
+  static constexpr Duration kFirstRetry = 20ms, kLastRetry = 1s, kHalfLife = 60s;
+  static constexpr double kFlapsCounted = 6;
+
+  void flapped(Time now) {
+    flaps_ = std::min(flaps(now) + 1, kFlapsCounted);
+    bad_ = now;
+    retry_ = now;
+    back_off_ = kFirstRetry;
+  }
+  void failed(Time now) {  // a dial had no success
+    bad_ = now;
+    retry_ = now + back_off_;
+    back_off_ = std::min(back_off_ * 2, kLastRetry);
+  }
+  void returned(Time now) {  // its interface or address came back: a dial is worth trying at once
+    retry_ = now;
+    back_off_ = kFirstRetry;
+  }
+  void dialled() { back_off_ = kFirstRetry; }
+
+  double flaps(Time now) const {
+    return flaps_ == 0 ? 0 : flaps_ * std::exp2(-seconds(now - bad_) / seconds(kHalfLife));
+  }
+  bool worth_a_dial(Time now) const { return now >= retry_; }
+  // Hysteresis: well for `hold`, doubled for every recent flap but the first.
+  bool well_for(Duration hold, Time now) const {
+    double doubled = std::exp2(std::max(0.0, std::round(flaps_) - 1));
+    return flaps_ == 0 || now >= bad_ + from_seconds(seconds(hold) * doubled);
+  }
+
+ private:
+  double flaps_ = 0;  // as of bad_
+  Time bad_{}, retry_{};
+  Duration back_off_ = kFirstRetry;
+};
+
+}  // namespace megascale
