@@ -1,0 +1,18 @@
+// The logger that programs hand to a plugin, as NCCL hands its own: warnings always reach stderr, the rest by
+// NCCL_DEBUG. It remembers the last warning, which usually says why a call failed.
+#pragma once
+#include <string>
+
+#include "plugin/abi/net.h"
+
+namespace megascale::host {
+
+abi::LogFunction logger();
+
+// The newest warning of any plugin in this process; empty when there was none since the last call.
+std::string take_last_warning();
+
+// "ncclRemoteError (6)"
+std::string describe(abi::Result result);
+
+}  // namespace megascale::host
