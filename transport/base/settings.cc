@@ -28,7 +28,7 @@ std::vector<Variable> variables_of(std::span<const std::string> environment) {
   return all;
 }
 
-const Variable* find(const std::vector<Variable>& all, std::string_view name) {
+const Variable* lookup(const std::vector<Variable>& all, std::string_view name) {
   const auto it = std::find_if(all.begin(), all.end(), [&](const Variable& v) { return v.name == name; });
   return it == all.end() ? nullptr : &*it;
 }
@@ -46,8 +46,8 @@ void name_unknown(const std::vector<Variable>& all, std::vector<std::string>* co
 
 void apply_environment(const std::vector<Variable>& all, Settings& s, std::vector<std::string>* complaints) {
   for (const SettingRow& row : setting_rows()) {
-    const Variable* v = find(all, variable_of(row));
-    if (!v && *row.also) v = find(all, row.also);
+    const Variable* v = lookup(all, variable_of(row));
+    if (!v && *row.also) v = lookup(all, row.also);
     if (!v) continue;
     if (auto wrong = apply(row, v->value, s, v->name)) complaints->push_back(*wrong);
   }
@@ -58,6 +58,7 @@ void apply_config_file(Settings& s, std::vector<std::string>* complaints) {
   if (!file.error.empty()) {
     complaints->push_back("reading MEGASCALE_CONFIG file " + quoted(s.config) + " failed: " + file.error +
                           ". Nothing of it is used.");
+    s.secret_unreadable = true;  // it may have held one
     return;
   }
   apply_toml(file.text, s.config, s, complaints);
@@ -73,6 +74,7 @@ void read_secret(Settings& s, std::vector<std::string>* complaints) {
     complaints->push_back("reading MEGASCALE_SECRET_FILE " + quoted(s.secret_file) + " failed: " + why +
                           ". Without the secret that was asked for, no connection is made.");
   };
+  s.secret.clear();
   const SmallFile file = read_small_file(s.secret_file, kMaxSecret);
   if (!file.error.empty()) return unusable(file.error);
   if (file.others_may_read) {
@@ -84,21 +86,24 @@ void read_secret(Settings& s, std::vector<std::string>* complaints) {
   if (s.secret.empty()) unusable("it is empty");
 }
 
-// The nearer one wins: the environment's secret, then the environment's file, then the configuration's.
+// The nearer one wins: the environment's secret, the environment's file, the configuration's file, its
+// secret.
 void settle_secret(const Settings& from_file, const std::vector<Variable>& all, Settings& s,
                    std::vector<std::string>* complaints) {
-  const Variable* text = find(all, "MEGASCALE_SECRET");
-  const bool both = text ? find(all, "MEGASCALE_SECRET_FILE") != nullptr
+  const Variable* text = lookup(all, "MEGASCALE_SECRET");
+  const bool both = text ? lookup(all, "MEGASCALE_SECRET_FILE") != nullptr
                          : !from_file.secret.empty() && !s.secret_file.empty();
-  if (text && text->value.size() > kMaxSecret) {
-    s.secret.clear();
-    s.secret_unreadable = true;  // apply() has complained
-    return;
+  if (both) {
+    complaints->push_back(std::string("a secret and a secret file are both set; ") +
+                          (text ? "MEGASCALE_SECRET" : "MEGASCALE_SECRET_FILE") + " is used.");
   }
-  if (both)
-    complaints->push_back("a secret and a secret file are both set; " +
-                          std::string(text ? "MEGASCALE_SECRET" : "MEGASCALE_SECRET_FILE") + " is used.");
-  if (!text && !s.secret_file.empty()) read_secret(s, complaints);
+  if (text) {
+    s.secret_unreadable = text->value.size() > kMaxSecret;  // apply() has complained
+    if (s.secret_unreadable) s.secret.clear();
+  } else if (!s.secret_file.empty()) {
+    s.secret_unreadable = false;
+    read_secret(s, complaints);
+  }
 }
 
 }  // namespace
@@ -110,7 +115,7 @@ Settings load_settings(std::span<const std::string> environment, std::vector<std
   name_unknown(all, complaints);
 
   Settings s;
-  if (const Variable* config = find(all, "MEGASCALE_CONFIG")) {
+  if (const Variable* config = lookup(all, "MEGASCALE_CONFIG")) {
     s.config = config->value;
     apply_config_file(s, complaints);
   }

@@ -74,9 +74,11 @@ void apply_cc(std::string_view key, const toml::node& node, const std::string& n
   }
 }
 
+bool holds_secret(std::string_view text) { return text.find("secret") != std::string_view::npos; }
+
 // What the parser says may quote the text, and the text may hold the secret.
 std::string without_quotation(std::string_view description, std::string_view text) {
-  if (text.find("secret") != std::string_view::npos) return "it is not TOML";
+  if (holds_secret(text)) return "it is not TOML";
   return std::string(description.substr(0, 200));
 }
 
@@ -90,6 +92,7 @@ void apply_toml(std::string_view text, const std::string& name, Settings& s, Com
     complaints->push_back(place(shown, error.source()) + ": malformed TOML at column " +
                           std::to_string(error.source().begin.column) + ": " +
                           without_quotation(error.description(), text) + ". Nothing of the file is used.");
+    if (holds_secret(text)) s.secret_unreadable = true;
     return;
   }
   for (const auto& [key, node] : parsed.table()) {

@@ -241,6 +241,7 @@ std::optional<std::string> apply(const SettingRow& row, std::string_view text, S
                                  const std::string& where) {
   const bool secret = std::holds_alternative<SecretKind>(row.kind);
   if (text.size() <= 4096 && set(row.kind, text, s)) return {};
+  if (secret) s.secret_unreadable = true;
   const std::string shown = secret ? where : where + "=" + quoted(text);
   const auto* choice = std::get_if<ChoiceKind>(&row.kind);
   if (choice && among(text, choice->unbuilt)) {
