@@ -1,0 +1,102 @@
+#include "fabric_tools/lab/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace megascale::lab {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::string> a_job() {
+  return {
+      // Not in order of time: files are read one after another.
+      R"({"mono_ns":13000000000,"pid":7,"rank":1,"event":"recovered","connection":"c","rail":"rail1","fenced":2,"replayed_chunks":3,"replayed_bytes":3000000,"stalled_ms":312.5})",
+      R"({"mono_ns":10000000000,"pid":1,"rank":-1,"event":"lab_start"})",
+      R"({"mono_ns":12000000000,"pid":7,"rank":1,"event":"flap","connection":"c","peer":"rank 0","rail":"rail0","cause":"silence"})",
+      R"({"mono_ns":12500000000,"pid":7,"rank":1,"event":"flap","connection":"c","peer":"rank 0","rail":"rail1","cause":"reset"})",
+      R"({"mono_ns":12000000000,"pid":8,"rank":0,"event":"flap","connection":"c","peer":"rank 1","rail":"rail0","cause":"silence"})",
+      R"({"mono_ns":11500000000,"pid":1,"rank":-1,"event":"fault","kind":"drop","place":"host 0, rail 0","phase":"begin","effect":"done","for_s":3})",
+      R"({"mono_ns":14000000000,"pid":7,"event":"returned","rail":"rail0"})",
+      R"({"mono_ns":15000000000,"pid":7,"event":"rail","rail":"rail0","bytes_sent":1000,"bytes_received":10,"rtt_us":20})",
+      R"({"mono_ns":15000000000,"pid":8,"event":"rail","rail":"rail0","bytes_sent":500,"bytes_received":5,"rtt_us":40})",
+  };
+}
+
+TEST(Report, JoinsEachRecoveryToTheFlapItEnds) {
+  Report report = digest(a_job());
+  ASSERT_EQ(report.flaps.size(), 3u);
+  const Flap& first = report.flaps[0];
+  EXPECT_DOUBLE_EQ(first.at, 2.0) << "times count from the start of the job";
+  EXPECT_EQ(first.rail, "rail0");
+  EXPECT_TRUE(first.with_next && !first.recovered);
+  const Flap& second = *std::find_if(report.flaps.begin(), report.flaps.end(),
+                                     [](const Flap& f) { return f.rail == "rail1"; });
+  EXPECT_TRUE(second.recovered);
+  EXPECT_EQ(second.onto, "rail1");
+  EXPECT_EQ(second.replayed_bytes, 3e6);
+  EXPECT_EQ(second.stalled_ms, 312.5);
+  for (const Flap& flap : report.flaps) {
+    EXPECT_FALSE(flap.rank == 0 && flap.recovered)
+        << "the same name in another process is another connection";
+  }
+}
+
+TEST(Report, AddsUpARailOverProcesses) {
+  RailTotals rail = digest(a_job()).rails.at("rail0");
+  EXPECT_EQ(rail.processes, 2);
+  EXPECT_EQ(rail.bytes_sent, 1500);
+  EXPECT_EQ(rail.bytes_received, 15);
+}
+
+TEST(Report, TablesHoldWhatHappened) {
+  std::string text = tables(digest(a_job()));
+  EXPECT_THAT(text, HasSubstr("fault: drop on host 0, rail 0 for 3 s"));
+  EXPECT_THAT(text, HasSubstr("312 ms"));
+  EXPECT_THAT(text, HasSubstr("3 MB"));
+  EXPECT_THAT(text, HasSubstr("1.5 kB"));
+  EXPECT_THAT(text, HasSubstr("3 flaps; 1 recoveries"));
+}
+
+TEST(Report, OddLinesAreCountedAndPassedOver) {
+  std::vector<std::string> lines = a_job();
+  for (const char* odd : {"", "{", "[1]", "null", "{\"event\":5}", "{\"no\":1}", "\xff\xfe",
+                          R"({"event":"flap","rank":"x","mono_ns":{}})",
+                          R"({"event":"recovered","fenced":"many","connection":3})", R"({"event":"rail"})"}) {
+    lines.push_back(odd);
+  }
+  Report report = digest(lines);
+  EXPECT_EQ(report.malformed, 6u);
+  EXPECT_FALSE(tables(report).empty());
+  EXPECT_TRUE(nlohmann::json::accept(as_json(report)));
+  EXPECT_EQ(digest({}).flaps.size(), 0u);
+}
+
+TEST(Report, JsonSaysTheSame) {
+  nlohmann::json json = nlohmann::json::parse(as_json(digest(a_job())));
+  EXPECT_EQ(json["flaps"].size(), 3u);
+  EXPECT_EQ(json["longest_stall_ms"], 312.5);
+  EXPECT_EQ(json["rails"][0]["rtt_us"], 30.0);
+}
+
+TEST(Report, ReadsAllFilesOfAFolderAndRefusesAnEmptyOne) {
+  auto folder = std::filesystem::path(testing::TempDir()) / ("report" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  EXPECT_THROW(read_report(folder), std::runtime_error);
+  EXPECT_THROW(read_report(folder / "absent"), std::runtime_error);
+  std::vector<std::string> lines = a_job();
+  for (size_t i = 0; i < lines.size(); ++i)
+    std::ofstream(folder / ("rank-" + std::to_string(i % 2) + ".jsonl"), std::ios::app) << lines[i] << "\n";
+  Report report = read_report(folder);
+  EXPECT_EQ(report.files, 2u);
+  EXPECT_EQ(report.flaps.size(), 3u);
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace megascale::lab
