@@ -2,15 +2,7 @@
 
 #include "transport/base/quantity.h"
 #include "transport/base/settings_table.h"
-
-// Inside somebody's process nothing may throw, and nothing but the C++ library may be needed.
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#include <toml++/toml.h>
-#pragma GCC diagnostic pop
+#include "transport/base/toml.h"
 
 namespace megascale {
 namespace {
@@ -34,6 +26,8 @@ std::optional<std::string> text_of_value(const toml::node& node) {
   return {};
 }
 
+bool holds_secret(std::string_view text) { return text.find("secret") != std::string_view::npos; }
+
 void apply_key(std::string_view key, const toml::node& node, const std::string& name, Settings& s,
                Complaints* complaints) {
   const auto rows = setting_rows();
@@ -55,6 +49,7 @@ void apply_key(std::string_view key, const toml::node& node, const std::string& 
   } else {
     complaints->push_back(where + std::string(key) +
                           " must be a text or a number; accepted: " + accepted_by(*row) + ". It is ignored.");
+    if (holds_secret(key)) s.secret_unreadable = true;
   }
 }
 
@@ -74,8 +69,6 @@ void apply_cc(std::string_view key, const toml::node& node, const std::string& n
   }
 }
 
-bool holds_secret(std::string_view text) { return text.find("secret") != std::string_view::npos; }
-
 // What the parser says may quote the text, and the text may hold the secret.
 std::string without_quotation(std::string_view description, std::string_view text) {
   if (holds_secret(text)) return "it is not TOML";
@@ -86,16 +79,15 @@ std::string without_quotation(std::string_view description, std::string_view tex
 
 void apply_toml(std::string_view text, const std::string& name, Settings& s, Complaints* complaints) {
   const std::string shown = quoted(name).substr(1, quoted(name).size() - 2);
-  const toml::parse_result parsed = toml::parse(text, std::string_view(shown));
-  if (!parsed) {
-    const auto& error = parsed.error();
-    complaints->push_back(place(shown, error.source()) + ": malformed TOML at column " +
-                          std::to_string(error.source().begin.column) + ": " +
-                          without_quotation(error.description(), text) + ". Nothing of the file is used.");
+  const ParsedToml parsed = parse_toml(text);
+  if (!parsed.table) {
+    complaints->push_back(shown + ":" + std::to_string(parsed.line) + ": malformed TOML at column " +
+                          std::to_string(parsed.column) + ": " + without_quotation(parsed.description, text) +
+                          ". Nothing of the file is used.");
     if (holds_secret(text)) s.secret_unreadable = true;
     return;
   }
-  for (const auto& [key, node] : parsed.table()) {
+  for (const auto& [key, node] : *parsed.table) {
     const toml::table* table = node.as_table();
     const std::string_view table_name = key.str();
     if (!table || (table_name != "megascale" && table_name != "cc")) {
