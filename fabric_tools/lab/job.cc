@@ -119,13 +119,11 @@ class Job {
 };
 
 Plan Job::make_plan(const JobOptions& options) {
-  Plan(options.shape, Kind::loopback, 1, 0);  // refuses an impossible shape before anything is tried
   std::string why = options.loopback ? "as asked" : why_no_namespaces();
   if (why.empty()) return {options.shape, Kind::namespaces, getpid(), kRendezvousPort};
   fmt::print(stderr,
              "lab: no network namespaces: {}. Rails are loopback addresses instead: of the faults only "
-             "`kill` (as root) "
-             "and `sigkill` can happen; the others are skipped.\n",
+             "`kill` (as root) and `sigkill` can happen; the others are skipped.\n",
              why);
   return {options.shape, Kind::loopback, getpid(), free_loopback_port()};
 }

@@ -196,8 +196,8 @@ std::string flap_table(const Report& report) {
                          "fenced", "chunks", "replayed", "stood still"}};
   std::vector<std::pair<double, Row>> lines;
   for (const Incident& incident : report.incidents)
-    lines.push_back({incident.at, {fmt::format("{:7.3f}  -- {}", incident.at, incident.sentence)}});
-  for (const Flap& flap : report.flaps) lines.push_back({flap.at, row_of(flap)});
+    lines.emplace_back(incident.at, Row{fmt::format("{:7.3f}  -- {}", incident.at, incident.sentence)});
+  for (const Flap& flap : report.flaps) lines.emplace_back(flap.at, row_of(flap));
   std::stable_sort(lines.begin(), lines.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [at, row] : lines) rows.push_back(std::move(row));
@@ -235,7 +235,7 @@ Totals totals_of(const Report& report) {
 
 }  // namespace
 
-Report digest(std::vector<std::string> lines) {
+Report digest(const std::vector<std::string>& lines) {
   Report report;
   report.lines = lines.size();
   std::vector<Json> events = in_order(lines, report.malformed);
@@ -266,7 +266,7 @@ Report read_report(const std::string& folder) {
     throw std::runtime_error(fmt::format(
         "no event file (*.jsonl) in {}: run the job with MEGASCALE_EVENTS={}/rank-%r.jsonl", folder, folder));
   }
-  Report report = digest(std::move(lines));
+  Report report = digest(lines);
   report.files = files;
   return report;
 }

@@ -46,7 +46,7 @@ struct Report {
 // Reads every *.jsonl in the folder. A line that is no event is counted and passed over; a missing field is
 // taken for zero or empty. Throws std::runtime_error when there is nothing to read.
 Report read_report(const std::string& folder);
-Report digest(std::vector<std::string> lines);  // the same, from lines of any order
+Report digest(const std::vector<std::string>& lines);  // the same, from lines of any order
 
 std::string tables(const Report& report);
 std::string as_json(const Report& report);

@@ -68,7 +68,7 @@ TEST(Report, OddLinesAreCountedAndPassedOver) {
   for (const char* odd : {"", "{", "[1]", "null", "{\"event\":5}", "{\"no\":1}", "\xff\xfe",
                           R"({"event":"flap","rank":"x","mono_ns":{}})",
                           R"({"event":"recovered","fenced":"many","connection":3})", R"({"event":"rail"})"}) {
-    lines.push_back(odd);
+    lines.emplace_back(odd);
   }
   Report report = digest(lines);
   EXPECT_EQ(report.malformed, 6u);
