@@ -1,0 +1,98 @@
+"""Two pretended hosts joined by two rails and a management network, and ways in which a rail fails.
+
+Each host is a network namespace; r0, r1 (the rails) and m0 (NCCL's own bootstrap) are veth pairs. Needs root.
+"""
+import os
+import shutil
+import subprocess
+
+from runner.job import CaseSkipped
+
+RAILS = 2
+
+
+def _run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+class Hosts:
+    """The two hosts. Use as a context: the namespaces go with it, and with them all that is in them."""
+
+    _made = 0
+
+    def __init__(self):
+        if os.geteuid() != 0:
+            raise CaseSkipped("rails are failed in network namespaces, which needs root")
+        for tool in ("ip", "nft", "ss"):
+            if not shutil.which(tool):
+                raise CaseSkipped(f"{tool} is not installed (packages iproute2, nftables)")
+        Hosts._made += 1
+        self.names = [f"rig-{os.getpid()}-{Hosts._made}{host}" for host in "ab"]
+
+    def __enter__(self):
+        try:
+            for name in self.names:
+                _run("ip", "netns", "add", name)
+        except RuntimeError as refused:
+            self.__exit__()
+            raise CaseSkipped(f"no network namespaces here: {refused}") from None
+        try:
+            for link in [f"r{i}" for i in range(RAILS)] + ["m0"]:
+                _run("ip", "link", "add", link, "netns", self.names[0], "type", "veth", "peer", "name", link, "netns",
+                     self.names[1])
+            for host in range(2):
+                self._in(host, "ip", "link", "set", "lo", "up")
+                self._add_link(host, "m0", f"10.98.9.{host + 1}")
+                for rail in range(RAILS):
+                    self._add_link(host, f"r{rail}", self.address(host, rail))
+        except RuntimeError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=60, check=False)
+
+    def _in(self, host, *command):
+        return _run("ip", "netns", "exec", self.names[host], *command)
+
+    def _add_link(self, host, link, address):
+        self._in(host, "ip", "addr", "add", f"{address}/24", "dev", link)
+        self._in(host, "ip", "link", "set", link, "up")
+
+    @staticmethod
+    def address(host, rail):
+        return f"10.98.{rail}.{host + 1}"
+
+    def environment(self, rank):
+        """Where a rank finds its rails, and NCCL its bootstrap."""
+        rails = ",".join(self.address(rank % 2, rail) for rail in range(RAILS))
+        return {"MEGASCALE_RAILS": rails, "NCCL_SOCKET_IFNAME": "m0"}
+
+    # ---- what can happen to rails; each returns what puts it right again
+
+    def silence(self, *rails):
+        """Everything that arrives over the rails is dropped, and nobody is told."""
+        links = ", ".join(f'"r{rail}"' for rail in rails)
+        for host in range(2):
+            self._in(host, "nft", f"table inet rig {{ chain arriving {{ type filter hook input priority 0; "
+                                  f"iifname {{ {links} }} drop; }} }}")
+        return lambda: [self._in(host, "nft", "delete", "table", "inet", "rig") for host in range(2)]
+
+    def take_link_down(self, host, rail):
+        self._in(host, "ip", "link", "set", f"r{rail}", "down")
+        return lambda: self._in(host, "ip", "link", "set", f"r{rail}", "up")
+
+    def remove_address(self, host, rail):
+        address, link = f"{self.address(host, rail)}/24", f"r{rail}"
+        self._in(host, "ip", "addr", "del", address, "dev", link)
+        return lambda: self._in(host, "ip", "addr", "add", address, "dev", link)
+
+    def kill_connections(self, host, rail):
+        """The host's kernel destroys the rail's TCP connections, as an administrator's `ss -K` does."""
+        self._in(host, "ss", "-K", "-t", "state", "established", "src", self.address(host, rail))
+        return lambda: None
