@@ -69,7 +69,8 @@ class Link;
 class Sink {
  public:
   virtual ~Sink() = default;
-  // Receiver: where this chunk belongs; null: nobody wants it (again), throw its bytes away.
+  // Receiver: where this chunk belongs; null: nobody wants it (again), throw its bytes away and do not tell
+  // of it. A link writes there until it says placed(), and asks again before it would write a second time.
   virtual std::byte* land(Link&, const Chunk&) = 0;
   // Receiver: the whole chunk is visible at the place that land() named.
   virtual void placed(Link&, const Chunk&) = 0;
@@ -77,7 +78,8 @@ class Sink {
   virtual void heard(Link&, ConstBytes record) = 0;
   // Nothing that was sent in this link's epoch can land any more. The link may be destroyed.
   virtual void fenced(Link&) = 0;
-  // The link is of no more use. Said once. It must still be fenced.
+  // The link is of no more use. Said once. It must still be fenced; what it tells of until then proves
+  // nothing any more, and is not believed.
   virtual void broke(Link&, Cause) = 0;
 };
 

@@ -10,6 +10,7 @@ namespace {
 constexpr std::size_t kLinks = 16;
 constexpr Duration kCheckEvery = 5ms;
 constexpr Duration kPingAtMost = 1s;
+constexpr int kViolations = 8;  // of the protocol: then a peer is not worth another link
 }  // namespace
 
 const char* to_string(Cause c) {
@@ -50,7 +51,7 @@ void Connection::progress(Time now) {
     if (links_[i].link) links_[i].link->poll(*this, now);
   if (state_ == State::failed || state_ == State::closed) {
     sweep();
-    next_check_ = kNever;
+    next_check_ = links_.empty() ? kNever : now + kCheckEvery;  // fences are still to be confirmed
     return;
   }
   move(now);
@@ -93,19 +94,17 @@ bool Connection::any_usable() const {
   return std::any_of(links_.begin(), links_.end(), [](const Attached& a) { return a.usable(); });
 }
 
-Connection::Attached& Connection::attach(std::unique_ptr<Link> link, Epoch epoch, const Path& p, int path,
-                                         Life life, Time now) {
+Connection::Attached* Connection::attach(std::unique_ptr<Link> link, Epoch epoch, const Path& p, int path,
+                                         Time now) {
   now_ = now;
   sweep();
-  if (links_.size() ==
-      kLinks) {  // only if sixteen links await their fence: the oldest of them cannot matter any more
-    auto oldest = std::min_element(links_.begin(), links_.end(),
-                                   [](const Attached& a, const Attached& b) { return a.epoch < b.epoch; });
-    links_.erase(oldest);
+  if (links_.size() == kLinks) {  // none may be forgotten before its fence: it could still write
+    last_trouble_ = std::to_string(kLinks) + " links await their fence, none more is taken";
+    return nullptr;
   }
-  links_.push_back({std::move(link), epoch, path, life, false, now, now, &statistics_for(p.rail)});
+  links_.push_back({std::move(link), epoch, path, Life::opening, false, now, now, &statistics_for(p.rail)});
   next_check_ = now;
-  return links_.back();
+  return &links_.back();
 }
 
 bool Connection::say(Attached& a, const wire::Record& r) {
@@ -116,11 +115,11 @@ bool Connection::say(Attached& a, const wire::Record& r) {
 
 void Connection::heard(Link& l, ConstBytes b) {
   Attached* a = find(l);
-  // The generation check: what a link says after it was given up belongs to a time that is over.
-  if (!a || (!a->usable() && !options_.leave_out.generation)) return;
-  a->heard = now_;
-  ping_interval_ = options_.ping_after;
+  if (!a || over(*a)) return;
   auto k = wire::kind_of(b);
+  if (k == wire::Kind::ping)
+    a->heard = now_;  // no end of the quiet: two that wait must not keep each other up
+  else note_word(*a);
   if (!k) return complain_protocol(*a, "a record of unknown kind");
   switch (*k) {
     case wire::Kind::ping:
@@ -147,10 +146,20 @@ void Connection::heard(Link& l, ConstBytes b) {
   }
 }
 
+void Connection::note_word(Attached& a) {
+  a.heard = now_;
+  ping_interval_ = options_.ping_after;
+}
+
 void Connection::complain_protocol(Attached& a, const char* what) {
   logf(Level::warn, "connection %s: the peer %s said %s on %s; the link is given up", name_.c_str(),
        peer_.c_str(), what, a.link ? a.link->describe().c_str() : "a fenced link");
   broke(*a.link, Cause::protocol);
+  if (++violations_ == kViolations)
+    fail({Code::remote, "connection " + name_ + ": the peer " + peer_ + " said " +
+                            std::to_string(violations_) + " times what it must not say, last " + what +
+                            "; do both ends run the same build of Megascale?"},
+         now_);
 }
 
 void Connection::drop(Attached& a, Cause) {
@@ -162,19 +171,19 @@ void Connection::drop(Attached& a, Cause) {
 void Connection::broke(Link& l, Cause cause) {
   Attached* a = find(l);
   if (!a || !a->usable()) return;
-  bool retiring = a->life == Life::retiring;
+  Life was = a->life;
   Time quiet_since = cause == Cause::silence ? a->heard : now_;
   drop(*a, cause);
   fenced_since_++;
   if (state_ == State::closed || state_ == State::failed) return;
   last_trouble_ = to_string(cause);
-  if (!retiring) {
+  if (!any_usable() && lost_since_ == kNever) {
+    lost_since_ = now_;
+    attempts_ = 0;
+  }
+  if (was == Life::live) {  // one that was never in use, or not any more, is not missed
     count(a->statistics->flaps);
     if (waiting() && stalled_since_ == kNever) stalled_since_ = quiet_since;
-    if (!any_usable() && lost_since_ == kNever) {
-      lost_since_ = now_;
-      attempts_ = 0;
-    }
     logf(Level::info, "flap: connection %s with %s lost %s (%s)", name_.c_str(), peer_.c_str(),
          l.describe().c_str(), to_string(cause));
     Event("flap")
@@ -186,7 +195,7 @@ void Connection::broke(Link& l, Cause cause) {
         .with("cause", to_string(cause))
         .emit();
   }
-  link_broke(*a, cause);
+  link_broke(*a, was, cause);
   next_check_ = now_;
 }
 

@@ -64,6 +64,9 @@ class Connection : public Sink {
   virtual bool waiting() const = 0;
   // When progress() has work to do even if nothing arrives.
   Time next_deadline() const { return next_check_; }
+  // Whether no link is left that could touch anybody's memory. After close(), fail() or forget(), drive
+  // progress() until then before buffers are given back.
+  bool settled() const { return links_.empty(); }
 
   // The peer's process is gone although its host answers, or it does not know this connection any more.
   void peer_gone(const std::string& why, Time now);
@@ -97,19 +100,24 @@ class Connection : public Sink {
 
   virtual void move(Time now) = 0;    // what a poll allows: put chunks, say states
   virtual void manage(Time now) = 0;  // every few milliseconds: dial, return, give up
-  virtual void link_broke(Attached&, Cause) = 0;
+  virtual void link_broke(Attached&, Life was, Cause) = 0;
   virtual void link_fenced(Attached&) = 0;
   virtual void record(Attached&, wire::Kind, ConstBytes) = 0;
 
   Attached* find(const Link&);
   Attached* usable_link();  // any link that can carry a record
   bool any_usable() const;
-  Attached& attach(std::unique_ptr<Link>, Epoch, const Path&, int path, Life, Time now);
+  // Null: the table is full of links whose fence nobody confirmed, and this one is not taken.
+  Attached* attach(std::unique_ptr<Link>, Epoch, const Path&, int path, Time now);
   bool say(Attached&, const wire::Record&);
   void drop(Attached&, Cause);  // gives a link up and has it fenced
   void sweep();                 // forgets links that are fenced and resolved
   void note_recovery(const Attached&, uint64_t chunks, Bytes bytes);
   void complain_protocol(Attached&, const char* what);
+  // The generation check: what a link says after it was given up belongs to a time that is over, and proves
+  // nothing.
+  bool over(const Attached& a) const { return !a.usable() && !options_.leave_out.generation; }
+  void note_word(Attached&);  // the other end of this link lives
 
   // Sink, shared part
   void heard(Link&, ConstBytes) final;
@@ -128,6 +136,7 @@ class Connection : public Sink {
   Duration ping_interval_{};
   int attempts_ = 0;      // dials or checks since the last link was lost
   int fenced_since_ = 0;  // links fenced since the last link was lost
+  int violations_ = 0;    // of the protocol, by the peer
   std::string last_trouble_;
 };
 

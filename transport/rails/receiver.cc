@@ -22,12 +22,12 @@ Receiver::Receiver(const ConnectionOptions& o, std::string name, std::string pee
   for (auto& s : slots_) s.connection = this;
 }
 
-// ---- posting
-// ----------------------------------------------------------------------------------------------------
+// ---- posting ----
 
 Request* Receiver::post(std::byte* data, Bytes capacity, const void* mark, Time now) {
-  if (state_ == State::failed || (state_ == State::closed && posted_ == completed_)) return nullptr;
   Slot& s = slot(posted_);
+  if (state_ == State::failed) return nullptr;
+  if (state_ == State::closed && !s.whole) return nullptr;  // what came before the peer closed is not lost
   if (s.busy || posted_ - completed_ >= kPosted) return nullptr;
   now_ = now;
   s.message = posted_++;
@@ -38,7 +38,7 @@ Request* Receiver::post(std::byte* data, Bytes capacity, const void* mark, Time 
   s.done = false;
   if (!dirty_) dirty_since_ = now;
   dirty_ = true;
-  if (s.early >= 0 && s.whole) deliver();
+  if (s.whole) deliver();  // it came early
   if (bulk_ || posted_ - said_posted_ >= kLazyMessages) say_state();
   return &s;
 }
@@ -52,8 +52,7 @@ bool Receiver::forget(const void* mark, Time now) {
   return touched;
 }
 
-// ---- data
-// -------------------------------------------------------------------------------------------------------
+// ---- data ----
 
 // Whether a chunk is one that its message can have; breaks the link or fails the connection if not.
 bool Receiver::fits(Attached& a, const Chunk& c, Slot& s) {
@@ -64,22 +63,15 @@ bool Receiver::fits(Attached& a, const Chunk& c, Slot& s) {
   if (s.chunk_bytes && (s.total != c.total || s.chunk_bytes != c.chunk_bytes))
     return complain_protocol(a, "chunks of one message that disagree about it"), false;
   if (!early && c.total > s.capacity) {
-    char text[160];
-    std::snprintf(text, sizeof text,
-                  ": message %llu has %llu bytes, but the receive posted for it has room for %llu",
-                  static_cast<unsigned long long>(c.message), static_cast<unsigned long long>(c.total),
-                  static_cast<unsigned long long>(s.capacity));
-    say(a, wire::write(wire::Bye{wire::Reason::message_too_large}));
-    fail({Code::invalid_usage, "connection " + name_ + " from " + peer_ + text}, now_);
+    too_large(&a, c.message, c.total, s.capacity);
     return false;
   }
   return true;
 }
 
 std::byte* Receiver::early_buffer(Slot& s) {
-  if (!early_) early_ = std::make_unique_for_overwrite<std::byte[]>(Sender::kAhead * Sender::kEager);
+  if (!early_) early_ = std::make_unique_for_overwrite<std::byte[]>(kWindow * Sender::kEager);
   if (s.early < 0) {
-    if (!early_free_) return nullptr;
     s.early = std::countr_zero(early_free_);
     early_free_ &= early_free_ - 1;
   }
@@ -88,7 +80,7 @@ std::byte* Receiver::early_buffer(Slot& s) {
 
 std::byte* Receiver::land(Link& l, const Chunk& c) {
   Attached* a = find(l);
-  if (!a || (!a->usable() && !options_.leave_out.generation)) return nullptr;
+  if (!a || over(*a)) return nullptr;
   if (c.message < completed_ || c.message >= completed_ + kWindow) {
     if (c.message >= completed_ + kWindow) complain_protocol(*a, "a chunk of a message far ahead");
     return nullptr;
@@ -100,16 +92,16 @@ std::byte* Receiver::land(Link& l, const Chunk& c) {
   }
   s.total = c.total;
   s.chunk_bytes = c.chunk_bytes;
-  if (s.early >= 0 || c.message >= posted_) return early_buffer(s);
+  if (!c.total) return &nowhere_;
+  if (s.early >= 0 || c.message >= posted_) return early_buffer(s) + c.offset();
   return s.data + c.offset();
 }
 
 void Receiver::placed(Link& l, const Chunk& c) {
   Attached* a = find(l);
-  // The generation check: what a given-up link placed counts only if the RESUME said so.
-  if (!a || (!a->usable() && !options_.leave_out.generation)) return;
-  a->heard = now_;
-  ping_interval_ = options_.ping_after;
+  if (!a || over(*a)) return;
+  note_word(*a);
+  if (a->life == Life::opening) a->life = Life::live;  // only a sender that has the link puts chunks on it
   if (c.message < completed_ || c.message >= completed_ + kWindow) return;
   Slot& s = slot(c.message);
   if (!s.chunk_bytes || s.whole || c.index >= c.count()) return;
@@ -126,26 +118,10 @@ void Receiver::placed(Link& l, const Chunk& c) {
 
 // Messages complete in order, once, and only when nothing that was given up can still write into them.
 void Receiver::deliver() {
-  if (fencing(~0u) && !options_.leave_out.fence) return;
+  if (state_ == State::failed || (fencing(~0u) && !options_.leave_out.fence)) return;
   while (completed_ < posted_ && slot(completed_).whole) {
     Slot& s = slot(completed_);
-    if (s.early >= 0) {
-      if (s.total > s.capacity) {
-        if (Attached* a = usable_link()) {
-          Chunk c{s.message, s.total, s.chunk_bytes, 0};
-          fits(*a, c, s);
-        } else {
-          fail({Code::invalid_usage,
-                "connection " + name_ + " from " + peer_ + ": a message larger than its receive"},
-               now_);
-        }
-        return;
-      }
-      if (s.total)
-        std::memcpy(s.data, early_.get() + static_cast<std::size_t>(s.early) * Sender::kEager, s.total);
-      early_free_ |= 1u << s.early;
-      early_copies_++;
-    }
+    if (!unpack(s)) return;
     s.size = s.total;
     bulk_ = s.total > Sender::kEager;
     s.early = -1;
@@ -161,19 +137,50 @@ void Receiver::deliver() {
   }
 }
 
-// ---- what is said
-// -----------------------------------------------------------------------------------------------
+// Brings a message that came before its receive to where it belongs. False: it does not fit there.
+bool Receiver::unpack(Slot& s) {
+  if (s.total > s.capacity) {
+    too_large(usable_link(), s.message, s.total, s.capacity);
+    return false;
+  }
+  if (s.early < 0) return true;
+  if (s.total)
+    std::memcpy(s.data, early_.get() + static_cast<std::size_t>(s.early) * Sender::kEager, s.total);
+  early_free_ |= 1ull << s.early;
+  early_copies_++;
+  return true;
+}
+
+void Receiver::too_large(Attached* a, MessageId m, Bytes total, Bytes capacity) {
+  if (a) say(*a, wire::write(wire::Bye{wire::Reason::message_too_large}));
+  fail({Code::invalid_usage, "connection " + name_ + " from " + peer_ + ": message " + std::to_string(m) +
+                                 " has " + std::to_string(total) +
+                                 " bytes, but the receive posted for it has room for " +
+                                 std::to_string(capacity)},
+       now_);
+}
+
+// ---- what is said ----
+
+// The link that the sender used last: of all it is the least likely to be gone.
+Connection::Attached* Receiver::freshest() {
+  Attached* best = nullptr;
+  for (auto& a : links_)
+    if (a.life == Life::live && (!best || a.heard > best->heard)) best = &a;
+  return best;
+}
 
 void Receiver::say_state() {
-  if (state_ != State::open || open_) return;  // a RESUME is due, and says the same
-  for (auto& a : links_) {
-    if (a.life != Life::live) continue;
-    if (!say(a, wire::write(wire::State{completed_, posted_}))) continue;
-    said_completed_ = completed_;
-    said_posted_ = posted_;
-    dirty_ = overdue_ = false;
+  Attached* a = state_ == State::open ? freshest() : nullptr;
+  if (!a) return;
+  wire::State s{completed_, posted_};
+  dirty_ = overdue_ = false;  // before say(), in which more may happen
+  if (!say(*a, wire::write(s))) {
+    dirty_ = true;
     return;
   }
+  said_completed_ = s.completed;
+  said_posted_ = s.granted;
 }
 
 void Receiver::move(Time now) {
@@ -187,66 +194,81 @@ void Receiver::move(Time now) {
 
 void Receiver::record(Attached& a, wire::Kind k, ConstBytes b) {
   if (k == wire::Kind::leave) {
-    over_ = std::max(over_, a.epoch);
-    return drop(a, Cause::closed);
+    drop(a, Cause::closed);
+    if (!dirty_) dirty_since_ = now_;
+    dirty_ = true;  // the sender does not listen on it any more: what was said there last may be lost
+    return;
   }
   if (k != wire::Kind::open) return complain_protocol(a, "a record that only a receiver says");
   auto o = wire::read_open(b);
   if (!o) return complain_protocol(a, "a malformed OPEN");
+  heard_open(a, *o);
+}
+
+void Receiver::heard_open(Attached& a, const wire::Open& o) {
+  // Of two that overtook each other on two links the later one counts: only its answer is awaited.
+  if (o.sequence <= open_asked_.sequence && !options_.leave_out.generation) return;
+  if (a.life == Life::opening) a.life = Life::live;
   open_ = true;
-  open_asked_ = *o;
+  open_asked_ = o;
   open_link_ = a.epoch;
-  auto named = [&](Epoch e) {
-    return std::find(o->alive.begin(), o->alive.begin() + o->n, e) != o->alive.begin() + o->n;
-  };
   for (auto& l : links_)
-    if (l.usable() && l.epoch <= o->issued && !named(l.epoch)) drop(l, Cause::closed);
+    if (l.usable() && l.epoch <= o.issued && !o.names(l.epoch)) {
+      fenced_since_ += l.life == Life::live;
+      drop(l, Cause::closed);
+    }
   answer_open();
 }
 
-bool Receiver::fencing(Epoch upto) const {
-  return std::any_of(links_.begin(), links_.end(),
-                     [&](const Attached& a) { return a.life == Life::dead && !a.fenced && a.epoch <= upto; });
+const Connection::Attached* Receiver::fencing(Epoch upto) const {
+  for (auto& a : links_)
+    if (a.life == Life::dead && !a.fenced && a.epoch <= upto) return &a;
+  return nullptr;
 }
 
 void Receiver::answer_open() {
   if (fencing(open_asked_.issued) && !options_.leave_out.fence) return;
   deliver();
-  for (auto& a : links_) {
-    if (a.epoch != open_link_ || !a.usable()) continue;
-    for (auto& l : links_)
-      if (l.life == Life::opening && l.epoch <= open_asked_.issued) l.life = Life::live;
-    wire::Resume r{open_asked_.sequence, completed_, posted_, 0, {}};
-    for (MessageId m = completed_; m < completed_ + kWindow; m++) r.placed[r.n++] = slot(m).placed;
-    while (r.n && !r.placed[r.n - 1u]) r.n--;
-    open_ = false;
-    bool first = state_ == State::connecting;
-    state_ = State::open;
-    if (!say(a, wire::write(r))) return;
-    said_completed_ = completed_;
-    said_posted_ = posted_;
-    dirty_ = false;
-    if (first) lost_since_ = stalled_since_ = kNever;
-    else if (lost_since_ != kNever || fenced_since_) note_recovery(a, 0, 0);
-    return;
-  }
-  open_ = false;  // the link that asked is gone; the sender will ask again
+  auto asked = std::find_if(links_.begin(), links_.end(),
+                            [&](const Attached& a) { return a.epoch == open_link_ && a.usable(); });
+  Attached* a = asked != links_.end() ? &*asked : freshest();  // the sender hears it on any link
+  if (a) say_resume(*a);
+  else open_ = false;  // the sender will see that its link is gone, and ask again
 }
 
-// ---- links
-// ------------------------------------------------------------------------------------------------------
+void Receiver::say_resume(Attached& a) {
+  wire::Resume r{open_asked_.sequence, completed_, posted_, 0, {}};
+  for (MessageId m = completed_; m < completed_ + kWindow; m++) r.placed[r.n++] = slot(m).placed;
+  while (r.n && !r.placed[r.n - 1u]) r.n--;
+  bool was_dirty = dirty_;
+  open_ = dirty_ = false;  // before say(), in which more may happen
+  if (!say(a, wire::write(r))) {
+    if (open_asked_.sequence == r.sequence) open_ = true;  // no room: again at the next move
+    dirty_ |= was_dirty;
+    return;
+  }
+  said_completed_ = r.completed;
+  said_posted_ = r.granted;
+  bool first = state_ == State::connecting;
+  if (first) state_ = State::open;
+  if (first) lost_since_ = stalled_since_ = kNever;
+  else if (lost_since_ != kNever || fenced_since_) note_recovery(a, 0, 0);
+}
+
+// ---- links ----
 
 bool Receiver::accepted(std::unique_ptr<Link> link, Epoch epoch, const Path& path, Time now) {
-  if (epoch <= over_ || state_ == State::failed || state_ == State::closed) return false;
+  if (state_ == State::failed || state_ == State::closed) return false;
+  if (epoch <= open_asked_.issued && !open_asked_.names(epoch)) return false;  // given up by the sender
   for (auto& a : links_)
     if (a.epoch == epoch) return false;
   newest_ = std::max(newest_, epoch);
-  attach(std::move(link), epoch, path, 0, Life::opening, now);
-  return true;
+  return attach(std::move(link), epoch, path, 0, now);
 }
 
-void Receiver::link_broke(Attached& a, Cause) {
-  (void)a;
+void Receiver::link_broke(Attached&, Life, Cause) {
+  if (!dirty_) dirty_since_ = now_;
+  dirty_ = true;  // what was said last may have been lost with it
   next_check_of_peer_ = now_;
   check_back_off_ = kCheckFirst;
 }
@@ -255,24 +277,37 @@ void Receiver::link_fenced(Attached&) { deliver(); }
 
 // The receiver cannot dial: it asks after the peer's process, and waits for it to dial.
 void Receiver::manage(Time now) {
-  if (any_usable()) return;
-  if (lost_since_ == kNever) lost_since_ = now;
-  Duration deadline = state_ == State::connecting ? options_.connect_timeout : options_.flap_timeout;
-  if (now - lost_since_ > deadline) {
-    char text[96];
-    std::snprintf(text, sizeof text, " for %.1f s (asked after it %d times; limit %s)",
-                  seconds(now - lost_since_), attempts_,
-                  state_ == State::connecting ? "MEGASCALE_CONNECT_TIMEOUT" : "MEGASCALE_FLAP_TIMEOUT");
-    return fail(
-        {Code::remote, "connection " + name_ + ": no word from the peer " + peer_ + text +
-                           "; last trouble: " + (last_trouble_.empty() ? "no answer" : last_trouble_)},
-        now);
-  }
-  if (now < next_check_of_peer_) return;
+  const bool usable = any_usable();
+  if (!usable && lost_since_ == kNever) lost_since_ = now;
+  if (fail_if_overdue(now) || usable || now < next_check_of_peer_) return;
   check_back_off_ = std::clamp(check_back_off_ * 2, kCheckFirst, kCheckLast);
   next_check_of_peer_ = now + check_back_off_;
   attempts_++;
   dialer_.check_peer();
+}
+
+// Without a word from the sender, or with a link whose fence nobody confirms, for too long.
+bool Receiver::fail_if_overdue(Time now) {
+  const Attached* unfenced = fencing(~0u);
+  if (!unfenced) fencing_since_ = kNever;
+  else if (fencing_since_ == kNever) fencing_since_ = now;
+  Time since = std::min(lost_since_, fencing_since_);
+  const bool connecting = state_ == State::connecting;
+  if (since == kNever || now - since <= (connecting ? options_.connect_timeout : options_.flap_timeout))
+    return false;
+  char text[96];
+  std::snprintf(text, sizeof text, " for %.1f s (asked after it %d times; limit %s)", seconds(now - since),
+                attempts_, connecting ? "MEGASCALE_CONNECT_TIMEOUT" : "MEGASCALE_FLAP_TIMEOUT");
+  if (lost_since_ == since)
+    fail({Code::remote, "connection " + name_ + ": no word from the peer " + peer_ + text +
+                            "; last trouble: " + (last_trouble_.empty() ? "no answer" : last_trouble_)},
+         now);
+  else
+    fail({Code::system, "connection " + name_ + " from " + peer_ + ": " + unfenced->link->describe() +
+                            " was given up, and that it can write no more could not be confirmed" + text +
+                            "; look at the device that it used"},
+         now);
+  return true;
 }
 
 }  // namespace megascale

@@ -42,7 +42,7 @@ class Receiver final : public Connection {
 
   void move(Time now) override;
   void manage(Time now) override;
-  void link_broke(Attached&, Cause) override;
+  void link_broke(Attached&, Life was, Cause) override;
   void link_fenced(Attached&) override;
   void record(Attached&, wire::Kind, ConstBytes) override;
   std::byte* land(Link&, const Chunk&) override;
@@ -52,13 +52,22 @@ class Receiver final : public Connection {
   bool fits(Attached&, const Chunk&, Slot&);
   std::byte* early_buffer(Slot&);
   void deliver();
-  bool fencing(Epoch upto) const;
+  bool unpack(Slot&);
+  void too_large(Attached*, MessageId, Bytes total, Bytes capacity);
+  const Attached* fencing(Epoch upto) const;
+  void heard_open(Attached&, const wire::Open&);
   void answer_open();
+  void say_resume(Attached&);
   void say_state();
+  Attached* freshest();
+  bool fail_if_overdue(Time now);
 
   std::array<Slot, kWindow> slots_{};
-  std::unique_ptr<std::byte[]> early_;  // kAhead buffers of kEager bytes, made when first needed
-  uint32_t early_free_ = (1u << Sender::kAhead) - 1;
+  // Buffers of kEager bytes for messages that came before their receives, made when first needed. One for
+  // each message of the window: kAhead are not enough when those which came must wait for one that did not.
+  std::unique_ptr<std::byte[]> early_;
+  uint64_t early_free_ = ~0ull;
+  std::byte nowhere_{};  // where messages of zero bytes land
   uint64_t early_copies_ = 0;
   MessageId posted_ = 0;     // all below have a receive
   MessageId completed_ = 0;  // all below are delivered
@@ -66,9 +75,10 @@ class Receiver final : public Connection {
   bool dirty_ = false, overdue_ = false;  // a STATE is due; has been since an earlier call
   bool bulk_ = false;                     // the last message was large: grants are urgent
   Time dirty_since_{};
-  bool open_ = false;  // an OPEN awaits its answer
-  wire::Open open_asked_;
-  Epoch open_link_ = 0, newest_ = 0, over_ = 0;
+  bool open_ = false;      // an OPEN awaits its answer
+  wire::Open open_asked_;  // the last
+  Epoch open_link_ = 0, newest_ = 0;
+  Time fencing_since_ = kNever;  // a link awaits its fence
   Time next_check_of_peer_{};
   Duration check_back_off_{};
 };

@@ -25,15 +25,21 @@ Sender::Sender(const ConnectionOptions& o, std::string name, std::string peer, D
       copies_(std::make_unique_for_overwrite<std::byte[]>(kAhead * kEager)),
       copies_free_(static_cast<uint32_t>(ones(kAhead))) {
   if (paths.size() > kPaths) paths.resize(kPaths);
-  for (auto& p : paths) lines_.push_back({std::move(p), {}, 0, {}});
+  for (auto& p : paths) lines_.push_back({.path = std::move(p)});
   for (auto& s : slots_) s.connection = this;
 }
 
-// ---- posting
-// ----------------------------------------------------------------------------------------------------
+// ---- posting ----
 
 Request* Sender::post(const std::byte* data, Bytes size, const void* mark, Time now) {
   if (state_ == State::failed || state_ == State::closed) return nullptr;
+  if (size > Chunk::kLargest) {
+    fail({Code::invalid_usage, "connection " + name_ + ": a message of " + std::to_string(size) +
+                                   " bytes to " + peer_ + "; the largest is " +
+                                   std::to_string(Chunk::kLargest)},
+         now);
+    return nullptr;
+  }
   Slot& s = slot(next_);
   if (next_ - completed_ >= kWindow || s.busy) return nullptr;
   s.message = next_++;
@@ -73,13 +79,15 @@ bool Sender::may_travel(const Slot& s) const {
 
 void Sender::move(Time now) {
   if (state_ != State::open) return;
-  for (; first_todo_ < next_; first_todo_++) {
-    Slot& s = slot(first_todo_);
+  while (first_todo_ < next_) {
+    MessageId m = first_todo_;
+    Slot& s = slot(m);
     if (s.todo && !may_travel(s)) return;
     while (s.todo) {
       Attached* a = link_with_room(now);
       if (!a || !put_chunk(s, *a, std::countr_zero(s.todo), now)) return;
     }
+    if (first_todo_ == m) first_todo_++;  // an acknowledgement or a RESUME in put() may have moved it
   }
 }
 
@@ -99,7 +107,7 @@ bool Sender::put_chunk(Slot& s, Attached& a, int index, Time now) {
   s.todo &= ~(1ull << index);
   s.carrier[static_cast<std::size_t>(index)] = a.epoch;
   Post p = a.link->put(*this, c, s.data + c.offset(), now);
-  if (p == Post::again) s.todo |= 1ull << index;
+  if (p == Post::again && c.message >= completed_) s.todo |= 1ull << index;
   if (p == Post::ok) {
     count(a.statistics->bytes_sent, c.bytes());
     if (index == 0) count(a.statistics->messages_sent);
@@ -107,8 +115,7 @@ bool Sender::put_chunk(Slot& s, Attached& a, int index, Time now) {
   return p != Post::again;
 }
 
-// ---- what the receiver says
-// -------------------------------------------------------------------------------------
+// ---- what the receiver says ----
 
 void Sender::record(Attached& a, wire::Kind k, ConstBytes b) {
   if (k == wire::Kind::state) {
@@ -138,7 +145,8 @@ void Sender::acknowledge(uint64_t completed, uint64_t granted, Attached& a) {
 }
 
 void Sender::resume(Attached& a, const wire::Resume& r) {
-  if (r.sequence != open_sequence_ || open_wanted_) return;  // the answer to an older question
+  // The answer to an older question says nothing of the epochs that were given up since.
+  if (r.sequence != open_sequence_ && !options_.leave_out.generation) return;
   acknowledge(r.completed, r.granted, a);
   if (!a.usable()) return;
   uint64_t chunks = 0;
@@ -149,26 +157,32 @@ void Sender::resume(Attached& a, const wire::Resume& r) {
   }
   first_todo_ = completed_;
   for (auto& l : links_)
-    if (l.life == Life::opening && l.epoch <= open_issued_) l.life = Life::live;
+    if (l.life == Life::opening && l.epoch <= open_issued_) {
+      l.life = Life::live;
+      lines_[static_cast<std::size_t>(l.path)].trust.opened();
+    }
+  asked_since_ = open_wanted_ ? now_ : kNever;
   bool first = state_ == State::connecting;
   state_ = State::open;
   if (first) lost_since_ = stalled_since_ = kNever;
   else if (lost_since_ != kNever || chunks || fenced_since_) note_recovery(a, chunks, bytes);
-  if (!options_.stripe) {
-    bool home = std::any_of(links_.begin(), links_.end(),
-                            [&](const Attached& l) { return l.life == Life::live && is_home(l.path); });
-    for (auto& l : links_)
-      if (home && l.life == Life::live && !is_home(l.path)) {
-        l.life = Life::retiring;
-        Event("returned")
-            .with("connection", name_)
-            .with("peer", peer_)
-            .with("rail_from", l.statistics->name)
-            .with("rail", lines_[0].path.rail)
-            .emit();
-      }
+  if (!options_.stripe) keep_one();
+}
+
+void Sender::keep_one() {
+  bool home = std::any_of(links_.begin(), links_.end(),
+                          [&](const Attached& l) { return l.life == Life::live && is_home(l.path); });
+  if (!home) return;
+  for (auto& l : links_) {
+    if (l.life != Life::live || is_home(l.path)) continue;
+    l.life = Life::retiring;
+    Event("returned")
+        .with("connection", name_)
+        .with("peer", peer_)
+        .with("rail_from", l.statistics->name)
+        .with("rail", lines_[0].path.rail)
+        .emit();
   }
-  move(now_);
 }
 
 // Chunks that a fenced link carried: those that are there are done, the others travel again.
@@ -191,15 +205,19 @@ void Sender::reclaim(Slot& s, uint64_t placed_there, uint64_t& chunks, Bytes& by
   }
 }
 
-// ---- links
-// ------------------------------------------------------------------------------------------------------
+// ---- links ----
 
-void Sender::link_broke(Attached& a, Cause cause) {
+void Sender::link_broke(Attached& a, Life was, Cause cause) {
   auto& line = lines_[static_cast<std::size_t>(a.path)];
-  line.trust.flapped(now_);
+  if (was == Life::opening) line.trust.failed(now_);
+  else line.trust.flapped(now_);
   line.lost_silently =
       cause == Cause::silence || cause == Cause::interface_gone || cause == Cause::address_gone;
   open_wanted_ = true;
+  bool live = std::any_of(links_.begin(), links_.end(), [](auto& l) { return l.life == Life::live; });
+  if (live) return;
+  for (auto& l : links_)  // the spare that was about to retire is needed after all
+    if (l.life == Life::retiring) l.life = Life::live;
 }
 
 void Sender::dialled(int path, Epoch epoch, std::unique_ptr<Link> link, Time now) {
@@ -208,11 +226,10 @@ void Sender::dialled(int path, Epoch epoch, std::unique_ptr<Link> link, Time now
   if (line.dialling != epoch || state_ == State::failed || state_ == State::closed)
     return;  // given up meanwhile
   line.dialling = 0;
-  line.trust.dialled();
   line.lost_silently = false;
   bool wanted = options_.stripe || !any_usable() || is_home(path);
   if (!wanted) return;
-  attach(std::move(link), epoch, line.path, path, Life::opening, now);
+  if (!attach(std::move(link), epoch, line.path, path, now)) return line.trust.failed(now);
   open_wanted_ = true;
   if (!options_.stripe)
     for (auto& l : lines_)
@@ -243,9 +260,10 @@ void Sender::rail_returned(const std::string& rail, Time now) {
 
 // Asks the receiver to fence every epoch that is over here, and to say what it has.
 void Sender::say_open(Time now) {
-  Attached* a = nullptr;
+  Attached* a = nullptr;  // the newest, or else the one that was heard last
   for (auto& l : links_)
-    if (l.usable() && (!a || l.life == Life::opening)) a = &l;
+    if (l.usable() && (!a || l.life == Life::opening || (a->life != Life::opening && l.heard > a->heard)))
+      a = &l;
   if (!a) return;
   wire::Open o{open_sequence_ + 1, issued_, 0, {}};
   open_alive_.clear();
@@ -261,19 +279,20 @@ void Sender::say_open(Time now) {
   open_sequence_++;
   open_issued_ = issued_;
   open_wanted_ = false;
+  if (asked_since_ == kNever) asked_since_ = now;
   if (!say(*a, wire::write(o))) open_wanted_ = true;
 }
 
-void Sender::dial(int path, Time now) {
+void Sender::dial(int path) {
   auto& l = lines_[static_cast<std::size_t>(path)];
   l.dialling = ++issued_;
-  l.dialled_at = now;
   attempts_++;
   dialer_.dial(path, l.dialling);
 }
 
 void Sender::manage(Time now) {
   if (open_wanted_) say_open(now);
+  if (fail_if_overdue(now)) return;
   if (!any_usable()) dial_if_lost(now);
   else if (options_.stripe) {
     for (std::size_t i = 0; i < lines_.size(); i++) stripe_over(static_cast<int>(i), now);
@@ -288,7 +307,7 @@ std::vector<int> Sender::by_preference(Time now) const {
   std::vector<std::pair<double, int>> order;
   for (std::size_t i = 0; i < lines_.size(); i++) {
     const auto& l = lines_[i];
-    double score = std::floor(l.trust.flaps(now)) - (is_home(static_cast<int>(i)) ? 2.5 : 0) +
+    double score = std::round(l.trust.flaps(now)) - (is_home(static_cast<int>(i)) ? 2.5 : 0) +
                    (l.lost_silently ? 100 : 0);
     order.emplace_back(score, static_cast<int>(i));
   }
@@ -300,15 +319,33 @@ std::vector<int> Sender::by_preference(Time now) const {
 
 void Sender::dial_if_lost(Time now) {
   if (lost_since_ == kNever) lost_since_ = now;
-  Duration deadline = state_ == State::connecting ? options_.connect_timeout : options_.flap_timeout;
-  if (now - lost_since_ > deadline) return fail_unreachable(now);
   Duration stagger = state_ == State::connecting ? kStaggerAtFirst : kStagger;
   auto turns = (now - lost_since_) / stagger + 1;
   for (int path : by_preference(now)) {
     if (turns-- <= 0) return;
     const auto& l = lines_[static_cast<std::size_t>(path)];
-    if (!l.dialling && l.trust.worth_a_dial(now)) dial(path, now);
+    if (!l.dialling && l.trust.worth_a_dial(now)) dial(path);
   }
+}
+
+// Without a link, or with one that gives no answer, for too long.
+bool Sender::fail_if_overdue(Time now) {
+  Attached* a = usable_link();
+  Time since = a ? asked_since_ : lost_since_;
+  Duration deadline = state_ == State::connecting ? options_.connect_timeout : options_.flap_timeout;
+  if (since == kNever || now - since <= deadline) return false;
+  if (a) {
+    char text[80];
+    std::snprintf(text, sizeof text, " for %.1f s (%d attempts)", seconds(now - since), attempts_);
+    fail({Code::remote, "connection " + name_ + ": the peer " + peer_ + " gave no answer over " +
+                            a->link->describe() + text +
+                            ": it could not confirm that the links which were lost are fenced; look at its "
+                            "log, it may hang"},
+         now);
+  } else {
+    fail_unreachable(now);
+  }
+  return true;
 }
 
 void Sender::fail_unreachable(Time now) {
@@ -331,7 +368,7 @@ void Sender::come_home(Time now) {
   auto& home = lines_[0];
   if (home.dialling || !home.trust.worth_a_dial(now) || !home.trust.well_for(options_.return_hold, now))
     return;
-  dial(0, now);
+  dial(0);
 }
 
 void Sender::stripe_over(int path, Time now) {
@@ -339,7 +376,7 @@ void Sender::stripe_over(int path, Time now) {
     if (a.usable() && a.path == path) return;
   auto& l = lines_[static_cast<std::size_t>(path)];
   if (l.dialling || !l.trust.worth_a_dial(now) || !l.trust.well_for(options_.return_hold, now)) return;
-  dial(path, now);
+  dial(path);
 }
 
 bool Sender::carries_chunks(Epoch e) const {
@@ -355,10 +392,8 @@ bool Sender::carries_chunks(Epoch e) const {
 void Sender::retire_spares(Time now) {
   now_ = now;
   for (auto& a : links_)
-    if (a.life == Life::retiring && !carries_chunks(a.epoch)) {
-      say(a, wire::write_leave());
+    if (a.life == Life::retiring && !carries_chunks(a.epoch) && say(a, wire::write_leave()))
       drop(a, Cause::closed);
-    }
 }
 
 }  // namespace megascale

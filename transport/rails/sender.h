@@ -48,13 +48,12 @@ class Sender final : public Connection {
     Path path;
     Trust trust;
     Epoch dialling = 0;
-    Time dialled_at{};
     bool lost_silently = false;  // its last link was not reset but lost: try the others first
   };
 
   void move(Time now) override;
   void manage(Time now) override;
-  void link_broke(Attached&, Cause) override;
+  void link_broke(Attached&, Life was, Cause) override;
   void link_fenced(Attached&) override {}
   void record(Attached&, wire::Kind, ConstBytes) override;
   std::byte* land(Link&, const Chunk&) override { return nullptr; }
@@ -68,13 +67,15 @@ class Sender final : public Connection {
   void resume(Attached&, const wire::Resume&);
   void reclaim(Slot&, uint64_t placed_there, uint64_t& chunks, Bytes& bytes);
   void say_open(Time now);
-  void dial(int line, Time now);
+  void dial(int line);
   void dial_if_lost(Time now);
   void come_home(Time now);
   void retire_spares(Time now);
   bool carries_chunks(Epoch) const;
   bool is_home(int path) const { return path < options_.homes; }
   void stripe_over(int line, Time now);
+  void keep_one();  // without striping: which link goes on, which retire
+  bool fail_if_overdue(Time now);
   void fail_unreachable(Time now);
   std::vector<int> by_preference(Time now) const;
 
@@ -88,6 +89,7 @@ class Sender final : public Connection {
   MessageId granted_ = 0;     // all below are granted
   Epoch issued_ = 0;
   bool open_wanted_ = false;    // an OPEN must be said
+  Time asked_since_ = kNever;   // the first OPEN that got no answer
   uint32_t open_sequence_ = 0;  // of the last OPEN
   Epoch open_issued_ = 0;
   std::vector<Epoch> open_alive_;  // that it named

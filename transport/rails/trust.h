@@ -7,7 +7,9 @@
 
 namespace megascale {
 
-// A path that flaps is left alone longer each time; the memory of a flap halves every minute.
+// A path that flaps is left alone longer each time: dialled at once after the first flaps, later after more,
+// so that one which breaks as soon as it is used is not dialled in a tight loop. The memory of a flap halves
+// every minute.
 class Trust {
  public:
   static constexpr Duration kFirstRetry = 20ms, kLastRetry = 1s, kHalfLife = 60s;
@@ -16,10 +18,12 @@ class Trust {
   void flapped(Time now) {
     flaps_ = std::min(flaps(now) + 1, kFlapsCounted);
     bad_ = now;
-    retry_ = now;
+    int often = static_cast<int>(std::round(flaps_)) - 3;
+    retry_ = often < 0 ? now : now + kFirstRetry * (1 << often);
     back_off_ = kFirstRetry;
   }
-  void failed(Time now) {  // a dial had no success
+  void failed(Time now) {  // a dial had no success, or what it made broke before it was of use
+    flaps_ = flaps(now);
     bad_ = now;
     retry_ = now + back_off_;
     back_off_ = std::min(back_off_ * 2, kLastRetry);
@@ -28,7 +32,7 @@ class Trust {
     retry_ = now;
     back_off_ = kFirstRetry;
   }
-  void dialled() { back_off_ = kFirstRetry; }
+  void opened() { back_off_ = kFirstRetry; }  // a dial's link came into use
 
   double flaps(Time now) const {
     return flaps_ == 0 ? 0 : flaps_ * std::exp2(-seconds(now - bad_) / seconds(kHalfLife));

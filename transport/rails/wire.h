@@ -2,13 +2,11 @@
 // the kind, version 1 (the session's handshake refuses other versions).
 //
 //   STATE   receiver -> sender   u8 kind, u64 completed, u64 granted
-//   OPEN    sender -> receiver   u8 kind, u32 sequence, u32 issued, u8 n, n x u32 epochs that live or are
-//   being dialled.
-//                                Every epoch up to `issued` that is not named is to be fenced, then RESUME is
-//                                the answer.
-//   RESUME  receiver -> sender   u8 kind, u32 sequence, u64 completed, u64 granted, u8 n, n x u64: which
-//   chunks of the
-//                                messages from `completed` on have been placed
+//   OPEN    sender -> receiver   u8 kind, u32 sequence (1, 2, ...), u32 issued, u8 n, n x u32 epochs that
+//                                live or are being dialled. Every epoch up to `issued` that is not named is
+//                                to be fenced, then RESUME is the answer.
+//   RESUME  receiver -> sender   u8 kind, u32 sequence of the OPEN, u64 completed, u64 granted, u8 n,
+//                                n x u64: which chunks of the messages from `completed` on have been placed
 //   PING    either way           u8 kind: makes the other end's kernel or NIC acknowledge
 //   LEAVE   sender -> receiver   u8 kind: this link is retired on purpose; nothing is owed on it
 //   BYE     either way           u8 kind, u8 reason: the connection ends
@@ -35,6 +33,12 @@ struct Open {
   Epoch issued = 0;
   uint8_t n = 0;
   std::array<Epoch, kEpochs> alive{};
+
+  bool names(Epoch e) const {
+    for (std::size_t i = 0; i < n; i++)
+      if (alive[i] == e) return true;
+    return false;
+  }
 };
 struct Resume {
   uint32_t sequence = 0;
