@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 """Finds what the NCCL rig is built from: cuda.h, cuda_runtime_api.h, nccl.h and an unstripped libnccl.so.2 of version 2.28.
 
-Prints lines of a name, a tab and a value: `cuda`, `include` (folders of headers), `library`, `cudart` (files), each empty when there is none,
-and `missing`: why there can be no rig, empty when there can. Usage: find_nccl.py [DIR], where DIR is searched before and
-instead of the usual places (its include/ and lib*/).
+Usage: find_nccl.py [DIR], where DIR (its include/ and lib*/) is searched instead of the usual places.
+Prints lines of a name, a tab and a value:
+  cuda, include    the folders of cuda.h and of nccl.h
+  library, cudart  libnccl.so.2 and libcudart.so
+  absent           why no program of NCCL can be built; empty when one can
+  missing          why there can be no rig; empty when there can
 """
 import glob
 import os
@@ -58,11 +61,12 @@ def main():
     cuda, runtime, nccl = (first_file(places, headers, n) for n in ("cuda.h", "cuda_runtime_api.h", "nccl.h"))
     library = first_file(places, libraries, "libnccl.so.2")
     cudart = first_file(places, libraries, "libcudart.so") or first_file(places, libraries, "libcudart.so.13")
-    missing = ""
     absent = [n for n, p in (("cuda.h", cuda), ("cuda_runtime_api.h", runtime), ("nccl.h", nccl),
                              ("libnccl.so.2", library)) if not p]
+    absent = f"{', '.join(absent)} not found (-Dnccl_dir=DIR says where they are)" if absent else ""
+    missing = absent
     if absent:
-        missing = f"{', '.join(absent)} not found (-Dnccl_dir=DIR says where they are)"
+        pass
     elif version_of(nccl)[:2] != (2, 28):
         missing = f"{nccl} is of version {'.'.join(map(str, version_of(nccl)))}, and the rig plays the kernels of 2.28"
     elif not has_symbol_table(library):
@@ -73,6 +77,7 @@ def main():
     print(f"include\t{os.path.dirname(nccl)}")
     print(f"library\t{library}")
     print(f"cudart\t{cudart}")
+    print(f"absent\t{absent}")
     print(f"missing\t{missing}")
 
 

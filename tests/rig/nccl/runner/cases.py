@@ -5,7 +5,7 @@ import signal
 import time
 from dataclasses import dataclass
 
-from runner.job import CaseFailed, CaseSkipped, Job, Network, Setting
+from runner.job import CaseFailed, CaseSkipped, Job, Setting
 from runner.rails import Hosts
 
 
@@ -114,25 +114,30 @@ def unloaded(rig):
 
 # ---- ends
 
+def abort_case(rig, setting, step):
+    with Job(rig, setting, [step]) as job:
+        job.wait().check_network(2)
+        slowest = max(float(s) for s in re.findall(r"aborted in ([\d.]+) s", job.all_output()))
+        return f"the slowest abort took {slowest:.2f} s"
+
+
 def abort(aborter):
-    def check(rig):
-        with Job(rig, Setting(ranks=3, channels=2), [f"abort:24M:{aborter}"]) as job:
-            job.wait().check_network(2)
-            slowest = max(float(s) for s in re.findall(r"aborted in ([\d.]+) s", job.all_output()))
-            return f"the slowest abort took {slowest:.2f} s"
-    return check
+    return lambda rig: abort_case(rig, Setting(ranks=3, channels=2), f"abort:24M:{aborter}")
 
 
-def killed(rig):
-    victim = 2
-    with Job(rig, Setting(ranks=4), [f"killed:16M:{victim}"]) as job:
+def killed_case(rig, setting, size, victim):
+    with Job(rig, setting, [f"killed:{size}:{victim}"]) as job:
         job.wait({victim: -signal.SIGKILL}).check_network()
         noticed = [float(s) for s in re.findall(r"noticed=([\d.]+) s", job.all_output())]
-        if len(noticed) != 3:
-            raise CaseFailed(f"{len(noticed)} of 3 survivors noticed")
+        if len(noticed) != setting.ranks - 1:
+            raise CaseFailed(f"{len(noticed)} of {setting.ranks - 1} survivors noticed")
         if min(noticed) > 10:  # 1 s is meant; ten times that is failure on the busiest machine
             raise CaseFailed(f"the first survivor noticed after {min(noticed):.1f} s")
         return f"noticed after {min(noticed):.2f} s by the first, {max(noticed):.2f} s by the last"
+
+
+def killed(rig):
+    return killed_case(rig, Setting(ranks=4), "16M", 2)
 
 
 # ---- rails that fail
@@ -204,7 +209,7 @@ def control_error(rig):
 
 def _some_rank_says(rig, environment, pattern):
     """Bad data need not reach every rank, and the others may then wait in vain: one that notices is enough."""
-    faulty = rig.with_network(Network(rig.faulty_plugin, "Faulty", "v8"))
+    faulty = rig.over_faulty_plugin()
     with Job(faulty, Setting(environment=environment), ["all_reduce:1M:200"]) as job:
         end = time.monotonic() + 120
         while not re.search(pattern, job.all_output()):
@@ -217,12 +222,12 @@ def _some_rank_says(rig, environment, pattern):
 
 
 def control_right(rig):
-    faulty = rig.with_network(Network(rig.faulty_plugin, "Faulty", "v8"))
+    faulty = rig.over_faulty_plugin()
     run_job(faulty, Setting(ranks=3), *operations("300K", 3))
 
 
 def control_device_pointers(rig):
-    faulty = rig.with_network(Network(rig.faulty_plugin, "Faulty", "v8"))
+    faulty = rig.over_faulty_plugin()
     environment = {"FAKECUDA_GDR": "1", "NCCL_NET_GDR_LEVEL": "SYS", "NCCL_NET_GDR_READ": "1", "FAULTY_GDR": "1"}
     job = run_job(faulty, Setting(environment=environment), *operations("300K", 3))
     if "GDRDMA" not in "".join(job.nccl_log()):

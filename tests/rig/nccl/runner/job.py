@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass, field
 
@@ -39,9 +40,22 @@ class Setting:
     protocol: str = "Simple"
     threads: int = 1  # ranks in a process
     deadline: float = 150  # seconds; the jobs need a tenth of it
-    environment: dict = field(default_factory=dict)
+    environment: dict = field(default_factory=dict)  # None: not set
     namespaces: list = field(default_factory=list)  # rank r runs in the one at r modulo their number
     rank_environment: object = None  # a function of the rank
+
+
+class Rig:
+    """What a case is given: the rank's program, the network, and folders for its files."""
+
+    def __init__(self, program, network, folder, faulty_plugin=""):
+        self.program, self.network, self.folder, self.faulty_plugin = program, network, folder, faulty_plugin
+
+    def new_folder(self):
+        return tempfile.mkdtemp(dir=self.folder)
+
+    def over_faulty_plugin(self):
+        return Rig(self.program, Network(self.faulty_plugin, "Faulty", "v8"), self.folder)
 
 
 def _die_with_parent():
@@ -81,7 +95,7 @@ class Job:
             environment.setdefault("NCCL_BUFFSIZE", "524288")
         if s.rank_environment:
             environment |= s.rank_environment(rank)
-        return environment
+        return {name: value for name, value in environment.items() if value is not None}
 
     def _start(self, rank, steps):
         s = self.setting
