@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -201,6 +202,11 @@ int Job::run() {
     play_faults();
     mind_deadlines(signals_.wait(until_next()));
   }
+  if (size_t left = timeline_.faults_to_come()) {
+    std::string sentence =
+        fmt::format("{} fault{} of the schedule had not come yet", left, left > 1 ? "s" : "");
+    journal_.note(sentence, Event("faults_left").with("count", left));
+  }
   int result = result_.value_or(0);
   journal_.note(result == 0 ? "every rank ended well" : fmt::format("ends with status {}", result),
                 Event("lab_end").with("status", result));
@@ -219,7 +225,8 @@ Duration Job::until_next() const {
 
 void Job::look_for_files() {
   for (const std::string& file : timeline_.awaited_files()) {
-    if (access(file.c_str(), F_OK) != 0) continue;
+    struct stat status {};
+    if (stat(file.c_str(), &status) != 0 || status.st_size == 0) continue;
     journal_.note(fmt::format("{} is there: faults count from now", file),
                   Event("file_appeared").with("file", file));
     timeline_.file_appeared(file, journal_.elapsed());

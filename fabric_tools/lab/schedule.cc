@@ -226,7 +226,7 @@ Schedule read_schedule(const std::string& file, const Shape& shape, const std::s
   return parse_schedule(text, file, shape, after_file);
 }
 
-Timeline::Timeline(const Schedule& schedule) : rotation_(schedule.rotation) {
+Timeline::Timeline(const Schedule& schedule) : rotation_(schedule.rotation), listed_(schedule.faults.size()) {
   for (const Fault& fault : schedule.faults) {
     if (fault.after_file.empty()) {
       add(0s, fault);
@@ -267,8 +267,9 @@ void Timeline::file_appeared(const std::string& file, Duration now) {
 void Timeline::add(Duration base, const Fault& fault, bool rotating) {
   int id = next_id_++;
   if (rotating) turn_id_ = id;
-  entries_.push({base + fault.at, next_order_++, {id, true, fault}});
-  if (fault.lasts) entries_.push({base + fault.at + *fault.lasts, next_order_++, {id, false, fault}});
+  entries_.push({base + fault.at, next_order_++, {id, true, rotating, fault}});
+  if (fault.lasts)
+    entries_.push({base + fault.at + *fault.lasts, next_order_++, {id, false, rotating, fault}});
 }
 
 // Rails change fastest, so that `n` turns of any kind meet every rail.
@@ -282,6 +283,8 @@ void Timeline::add_turn(Duration due) {
   add(due, fault, true);
 }
 
+size_t Timeline::faults_to_come() const { return listed_ - begun_; }
+
 std::optional<Duration> Timeline::next() const {
   if (entries_.empty()) return std::nullopt;
   return entries_.top().due;
@@ -291,6 +294,7 @@ std::optional<Step> Timeline::pop_due(Duration now) {
   if (entries_.empty() || entries_.top().due > now) return std::nullopt;
   Entry entry = entries_.top();
   entries_.pop();
+  if (entry.step.begin && !entry.step.rotating) ++begun_;
   // The next turn is counted from when this one was due: a slow `ip` does not stretch the rhythm. But what
   // a stopped machine missed is not made up for.
   if (entry.step.begin && entry.step.id == turn_id_) add_turn(std::max(entry.due + rotation_->every, now));

@@ -70,6 +70,7 @@ Schedule read_schedule(const std::string& file, const Shape& shape, const std::s
 struct Step {
   int id = 0;  // begin and end of one fault have the same
   bool begin = true;
+  bool rotating = false;
   Fault fault;
 };
 
@@ -80,6 +81,7 @@ class Timeline {
 
   std::vector<std::string> awaited_files() const;  // those not yet seen
   void file_appeared(const std::string& file, Duration now);
+  size_t faults_to_come() const;              // listed faults that have not begun; a rotation has no end
   std::optional<Duration> next() const;       // when the next step is due
   std::optional<Step> pop_due(Duration now);  // one step whose time has come; call again until none
 
@@ -100,6 +102,7 @@ class Timeline {
   std::optional<Rotation> rotation_;
   bool rotation_waits_ = false;
   int next_id_ = 0, next_order_ = 0, turn_ = 0;
+  size_t begun_ = 0, listed_ = 0;
   int turn_id_ = -1;  // the step whose begin calls for the next turn
 };
 

@@ -110,6 +110,9 @@ TEST(Timeline, CountsFromTheFilesAppearance) {
   timeline.file_appeared("go", 7s);
   EXPECT_TRUE(timeline.awaited_files().empty());
   EXPECT_EQ(timeline.next(), Duration(9s));
+  EXPECT_EQ(timeline.faults_to_come(), 1u);
+  EXPECT_TRUE(timeline.pop_due(9s));
+  EXPECT_EQ(timeline.faults_to_come(), 0u);
 }
 
 TEST(Timeline, RotationMeetsEveryKindOnEveryRail) {
