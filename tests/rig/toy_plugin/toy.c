@@ -57,9 +57,9 @@ typedef struct {
 } Properties;
 
 // What a test may look at.
-struct {
+__attribute__((visibility("default"))) struct toy_counters {
   int contexts, inits, comms, listeners, regions, nulls;
-} __attribute__((visibility("default"))) PASTE(toy_counters_v, TOY_VERSION);
+} PASTE(toy_counters_v, TOY_VERSION);
 #define TOY_COUNTERS PASTE(toy_counters_v, TOY_VERSION)
 static struct {
   Log log;
