@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+import secrets
 import signal
 import subprocess
 import tempfile
@@ -68,6 +69,7 @@ class Job:
     def __init__(self, rig, setting, steps):
         self.rig, self.setting = rig, setting
         self.folder = rig.new_folder()
+        self.secret = secrets.token_hex(16)
         self.processes = {}  # first rank: process
         self.started = time.monotonic()
         for rank in range(0, setting.ranks, setting.threads):
@@ -90,6 +92,7 @@ class Job:
             "NCCL_NET_PLUGIN_REF_COUNT": "1", "NCCL_NET": network.name,
             "NCCL_NET_PLUGIN": network.plugin or "none",
             "MEGASCALE_RAILS": "127.0.0.1,127.0.0.2", "MEGASCALE_EVENTS": self.path("events.%p"),
+            "MEGASCALE_SECRET": self.secret,
         } | self.setting.environment
         if s.channels > 4:
             environment.setdefault("NCCL_BUFFSIZE", "524288")

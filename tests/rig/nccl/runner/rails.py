@@ -79,8 +79,9 @@ class Hosts:
         """Everything that arrives over the rails is dropped, and nobody is told."""
         links = ", ".join(f'"r{rail}"' for rail in rails)
         for host in range(2):
-            self._in(host, "nft", f"table inet rig {{ chain arriving {{ type filter hook input priority 0; "
-                                  f"iifname {{ {links} }} drop; }} }}")
+            self._in(host, "nft", "add table inet rig\n"
+                     "add chain inet rig arriving { type filter hook input priority 0; }\n"
+                     f"add rule inet rig arriving iifname {{ {links} }} drop")
         return lambda: [self._in(host, "nft", "delete", "table", "inet", "rig") for host in range(2)]
 
     def take_link_down(self, host, rail):
