@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#define TOML_HEADER_ONLY 1
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
 
 namespace megascale::trainer {
 
@@ -66,13 +69,15 @@ void check_readable(const std::filesystem::path& file) {
 TomlReader::TomlReader(const std::filesystem::path& file) : contents_(std::make_unique<Contents>()) {
   contents_->file = file.string();
   check_readable(file);
-  try {
-    contents_->table = toml::parse_file(file.string());
-  } catch (const toml::parse_error& error) {
-    const auto line = error.source().begin.line;
-    const std::string at = line > 0 ? fmt::format("{}:{}: ", file.string(), line) : file.string() + ": ";
-    throw ConfigurationError(at + "this is not TOML: " + std::string(error.description()));
+  auto result = toml::parse_file(file.string());
+  if (result) {
+    contents_->table = std::move(result).table();
+    return;
   }
+  const toml::parse_error& error = result.error();
+  const auto line = error.source().begin.line;
+  const std::string at = line > 0 ? fmt::format("{}:{}: ", file.string(), line) : file.string() + ": ";
+  throw ConfigurationError(at + "this is not TOML: " + std::string(error.description()));
 }
 
 TomlReader::~TomlReader() = default;

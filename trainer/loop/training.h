@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "trainer/configuration/run_config.h"
@@ -39,6 +40,10 @@ class Training {
   double validation_loss();
 
   size_t steps_done() const { return steps_done_; }
+  int rank() const { return group_->rank(); }
+  int ranks() const { return group_->ranks(); }
+  std::string network() const { return group_->network(); }
+  std::string kernels() const { return kernels_->name(); }
   size_t gradient_bytes() const { return model_.parameters_count() * sizeof(float); }
   size_t buckets() const { return buckets_.buckets(); }
   std::span<const float> weights() { return model_.parameters(); }

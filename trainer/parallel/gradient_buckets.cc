@@ -11,7 +11,9 @@ GradientBuckets::GradientBuckets(Group& group, std::span<float> gradients, size_
     : group_(group),
       gradients_(gradients),
       per_bucket_(std::max<size_t>(1, bucket_bytes / sizeof(float))),
-      unsent_(gradients.size()) {}
+      unsent_(gradients.size()) {
+  group.keep(gradients);
+}
 
 void GradientBuckets::ready(size_t offset) {
   if (between_steps_) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace megascale::trainer {
 
@@ -20,6 +21,11 @@ class Group {
   virtual ~Group() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
+  virtual std::string network() const = 0;  // what the collectives travel over, for people
+
+  // This memory will be summed again and again, and outlives the group: what needs doing once for it is done
+  // now.
+  virtual void keep(std::span<float>) {}
 
   // Element by element, in place, with the same bits on every rank and in every run.
   virtual std::unique_ptr<Pending> sum(std::span<float> data) = 0;

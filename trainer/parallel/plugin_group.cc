@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "plugin/host/communicator.h"
-
 namespace megascale::trainer {
 namespace {
 
@@ -23,6 +21,10 @@ class PluginGroup : public Group {
       : communicator_(std::move(communicator)) {}
   int rank() const override { return communicator_->rank(); }
   int ranks() const override { return communicator_->ranks(); }
+  std::string network() const override { return communicator_->network(); }
+  void keep(std::span<float> data) override {
+    communicator_->keep_registered(data.data(), data.size_bytes());
+  }
 
   std::unique_ptr<Pending> sum(std::span<float> data) override {
     return reduce(data.data(), data.size(), host::DataType::f32, host::ReduceOp::sum);
@@ -44,14 +46,8 @@ class PluginGroup : public Group {
 
 }  // namespace
 
-std::unique_ptr<Group> make_plugin_group(const PluginGroupOptions& options) {
-  host::CommunicatorOptions wanted;
-  wanted.rank = options.rank;
-  wanted.ranks = options.ranks;
-  wanted.local_rank = options.local_rank;
-  wanted.rendezvous = options.rendezvous;
-  wanted.plugin = options.plugin;
-  return std::make_unique<PluginGroup>(host::Communicator::create(wanted));
+std::unique_ptr<Group> make_plugin_group(const host::CommunicatorOptions& options) {
+  return std::make_unique<PluginGroup>(host::Communicator::create(options));
 }
 
 }  // namespace megascale::trainer

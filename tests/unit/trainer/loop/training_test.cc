@@ -82,13 +82,12 @@ TEST(Training, RepeatsItselfBitForBit) {
   }
 }
 
-// The ranks see the same sequences as one process does, but float32 sums are grouped by rank: a relative
-// error of 2^-24 in each addition, so about 1e-6 in a gradient. AdamW divides each gradient by its own size,
-// which makes an error in a small gradient one of the same relative size in its step, and 20 steps at 3e-3
-// let the losses drift apart by 1e-6 to 1e-5 (measured). Ten times that is allowed; a gradient that is
-// forgotten, doubled or scaled by the number of ranks moves the losses by more than 1e-2 (the last test shows
-// it).
-constexpr double kLayoutTolerance = 1e-4;
+// The ranks see the same sequences as one process does, but float32 sums are grouped by rank: each addition
+// rounds by up to 2^-24, so a gradient differs by about 1e-6 of its size. AdamW divides each gradient by its
+// own size, so the weights' steps differ by as much, and the losses of 20 steps by 5e-8 (measured). A hundred
+// times that is allowed, for other CPUs and libraries that group their sums in other ways; gradients that are
+// never summed move the losses by more than 1e-3 (a test below shows it).
+constexpr double kLayoutTolerance = 5e-6;
 
 TEST(Training, NRanksReachTheLossesOfOne) {
   const RunConfig config = small_run();
@@ -117,6 +116,7 @@ class ForgetfulGroup : public Group {
   explicit ForgetfulGroup(std::unique_ptr<Group> group) : group_(std::move(group)) {}
   int rank() const override { return group_->rank(); }
   int ranks() const override { return group_->ranks(); }
+  std::string network() const override { return "forgetful"; }
   std::unique_ptr<Pending> sum(std::span<float> data) override { return alone_->sum(data); }
   std::unique_ptr<Pending> sum(std::span<double> data) override { return group_->sum(data); }
   std::unique_ptr<Pending> minimum(std::span<uint64_t> data) override { return group_->minimum(data); }
@@ -140,7 +140,7 @@ TEST(Training, TheToleranceNoticesLostGradients) {
   double worst = 0;
   for (size_t i = 0; i < one.losses.size(); ++i)
     worst = std::max(worst, std::abs(forgetful.losses[i] - one.losses[i]));
-  EXPECT_GT(worst, 50 * kLayoutTolerance);
+  EXPECT_GT(worst, 1e-3);
 }
 
 TEST(Training, AllRanksEndWithTheSameWeights) {

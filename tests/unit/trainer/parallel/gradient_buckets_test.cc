@@ -31,6 +31,7 @@ class Recorder : public Group {
   explicit Recorder(const float* base) : base_(base) {}
   int rank() const override { return 0; }
   int ranks() const override { return 2; }
+  std::string network() const override { return "recorder"; }
   std::unique_ptr<Pending> sum(std::span<float> data) override {
     asked.push_back({static_cast<size_t>(data.data() - base_), data.size()});
     return std::make_unique<Held>(this);

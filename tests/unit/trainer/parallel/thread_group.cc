@@ -51,6 +51,7 @@ class ThreadGroup : public Group {
   ThreadGroup(Meeting* meeting, int rank) : meeting_(meeting), rank_(rank) {}
   int rank() const override { return rank_; }
   int ranks() const override { return meeting_->ranks; }
+  std::string network() const override { return "threads"; }
   std::unique_ptr<Pending> sum(std::span<float> data) override {
     return reduce(data, [](float a, float b) { return a + b; });
   }
