@@ -250,6 +250,7 @@ void Connection::peer_gone(const std::string& why, Time now) {
 
 void Connection::close(wire::Reason reason, Time now) {
   now_ = now;
+  if (state_ == State::open) last_words();
   if (state_ != State::failed)
     for (auto& a : links_)
       if (a.usable() && a.link) say(a, wire::write(wire::Bye{reason}));

@@ -53,6 +53,8 @@ class Connection : public Sink {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  void* holder = nullptr;  // whoever drives it may note here how a Request leads back to it
+
   State state() const { return state_; }
   const Error& error() const { return error_; }
   const std::string& peer() const { return peer_; }
@@ -102,6 +104,7 @@ class Connection : public Sink {
   virtual void manage(Time now) = 0;  // every few milliseconds: dial, return, give up
   virtual void link_broke(Attached&, Life was, Cause) = 0;
   virtual void link_fenced(Attached&) = 0;
+  virtual void last_words() {}  // before the goodbye
   virtual void record(Attached&, wire::Kind, ConstBytes) = 0;
 
   Attached* find(const Link&);

@@ -273,6 +273,11 @@ void Receiver::link_broke(Attached&, Life, Cause) {
   check_back_off_ = kCheckFirst;
 }
 
+// Without the last acknowledgement the sender would take what did arrive for lost.
+void Receiver::last_words() {
+  if (dirty_) say_state();
+}
+
 void Receiver::link_fenced(Attached&) { deliver(); }
 
 // The receiver cannot dial: it asks after the peer's process, and waits for it to dial.

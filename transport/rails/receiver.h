@@ -44,6 +44,7 @@ class Receiver final : public Connection {
   void manage(Time now) override;
   void link_broke(Attached&, Life was, Cause) override;
   void link_fenced(Attached&) override;
+  void last_words() override;
   void record(Attached&, wire::Kind, ConstBytes) override;
   std::byte* land(Link&, const Chunk&) override;
   void placed(Link&, const Chunk&) override;

@@ -73,6 +73,12 @@ bool Sender::forget(const void* mark, Time now) {
   return touched;
 }
 
+bool Sender::only_copies_left() const {
+  for (MessageId m = completed_; m < next_; m++)
+    if (slots_[m % kWindow].copy < 0) return false;
+  return true;
+}
+
 bool Sender::may_travel(const Slot& s) const {
   return s.message < granted_ || (s.size <= kEager && s.message < granted_ + kAhead);
 }

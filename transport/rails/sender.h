@@ -28,6 +28,11 @@ class Sender final : public Connection {
   // Messages that are reported done but not acknowledged yet: the connection must not be destroyed before.
   bool all_acknowledged() const { return completed_ == next_; }
 
+  // Whether chunks wait for a grant or for room.
+  bool behind() const { return first_todo_ != next_; }
+  // Whether all that is not acknowledged was copied, so that the caller's memory is not needed any more.
+  bool only_copies_left() const;
+
   void dialled(int path, Epoch, std::unique_ptr<Link>, Time now);
   void dial_failed(int path, Epoch, Cause, const std::string& why, Time now);
   void rail_returned(const std::string& rail, Time now) override;

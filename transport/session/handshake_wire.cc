@@ -76,7 +76,7 @@ Message encode_hello(const HandshakeIdentity& who, uint8_t flags, const Hello& h
   w.put(f.listener_port);
   w.put(uint16_t{0});
   w.put(f.epoch);
-  w.put(uint32_t{0});
+  w.put(f.instance);
   w.put(f.incarnation);
   w.put(f.connection_id);
   w.put(f.connection_nonce);
@@ -103,7 +103,8 @@ std::optional<Hello> decode_hello(Octets body) {
   f.listener_port = r.get<uint16_t>();
   const uint16_t zero = r.get<uint16_t>();
   f.epoch = r.get<uint32_t>();
-  if (zero != 0 || r.get<uint32_t>() != 0) return {};
+  f.instance = r.get<uint32_t>();
+  if (zero != 0) return {};
   f.incarnation = r.get<uint64_t>();
   f.connection_id = r.get<uint64_t>();
   f.connection_nonce = r.get<uint64_t>();
