@@ -176,30 +176,25 @@ bool FaultyLink::has_room(Time) {
 }
 
 Post FaultyLink::put(Sink& sink, const Chunk& c, const std::byte* data, Time now) {
-  auto& e = end();
-  auto& w = world();
-  if (e.broken || e.asked) return Post::broken;
-  if (w.dice.chance(w.faults.break_inside)) {
-    if (w.dice.chance(0.5)) wire_->send_chunk(c, data);
-    break_now(sink, Cause::reset);
-    return Post::broken;
-  }
-  if (!has_room(now) || w.dice.chance(w.faults.again)) return Post::again;
-  wire_->send_chunk(c, data);
-  return Post::ok;
+  return attempt(sink, now, true, [&] { wire_->send_chunk(c, data); });
 }
 
-Post FaultyLink::say(Sink& sink, ConstBytes b, Time) {
+Post FaultyLink::say(Sink& sink, ConstBytes b, Time now) {
+  return attempt(sink, now, false, [&] { wire_->say(side_, b); });
+}
+
+Post FaultyLink::attempt(Sink& sink, Time now, bool wants_room, const std::function<void()>& send) {
   auto& e = end();
   auto& w = world();
+  if (w.dice.chance(w.faults.nested)) poll(sink, now);
   if (e.broken || e.asked) return Post::broken;
   if (w.dice.chance(w.faults.break_inside)) {
-    if (w.dice.chance(0.5)) wire_->say(side_, b);
+    if (w.dice.chance(0.5)) send();
     break_now(sink, Cause::reset);
     return Post::broken;
   }
-  if (w.dice.chance(w.faults.again)) return Post::again;
-  wire_->say(side_, b);
+  if ((wants_room && !has_room(now)) || w.dice.chance(w.faults.again)) return Post::again;
+  send();
   return Post::ok;
 }
 

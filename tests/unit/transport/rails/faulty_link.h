@@ -28,6 +28,7 @@ struct Faults {
   double duplicate = 0;     // a chunk arrives again
   double again = 0;         // put() or say() has no room for no reason
   double break_inside = 0;  // the link breaks inside put() or say()
+  double nested = 0;        // put() or say() first tells of what has arrived
   double lie = 0;           // a broken link tells of a chunk whose bytes were lost
   double repeat = 0;        // a broken link repeats an old record at a poll
   double reset = 1;         // an end that goes tells the other
@@ -149,6 +150,7 @@ class FaultyLink final : public Link {
  private:
   FaultyWire::End& end() { return wire_->end(side_); }
   FaultyWorld& world() { return wire_->world_; }
+  Post attempt(Sink&, Time, bool wants_room, const std::function<void()>& send);
   void hand_over(Sink&, FaultyWire::Item);
   void break_now(Sink&, Cause);
 

@@ -47,6 +47,7 @@ class Schedule {
   void trouble();
   void peace();
   void step();
+  bool pausing(Time& until);
   void send_some();
   void receive_some();
   void reap_sends();
@@ -71,6 +72,9 @@ class Schedule {
   std::size_t most_sends_, most_receives_;    // outstanding
   double eager_to_send_, eager_to_receive_;   // how likely a post is at each step
   Duration quantum_;                          // how long nobody looks
+  double pause_ = 0;                          // how likely a user pauses at each step
+  Duration longest_pause_{};
+  Time send_pause_{}, receive_pause_{};
   Time peace_at_;
   bool peaceful_ = false;
   Verdict verdict_;
@@ -84,6 +88,7 @@ Faults Schedule::some_faults(Dice& d) {
   f.duplicate = maybe(0.6, 0.2);
   f.again = maybe(0.3, 0.2);
   f.break_inside = maybe(0.3, 0.01);
+  f.nested = maybe(0.3, 0.2);
   f.lie = maybe(0.6, 0.5);
   f.repeat = maybe(0.5, 0.3);
   f.reset = d.chance(0.5) ? 1 : 0.3;
@@ -99,7 +104,7 @@ Faults Schedule::some_faults(Dice& d) {
 
 std::vector<Path> Schedule::some_paths(Dice& d) {
   std::vector<Path> p;
-  std::size_t n = d.between(uint64_t{1}, uint64_t{3});
+  std::size_t n = d.between(uint64_t{1}, uint64_t{4});
   for (std::size_t i = 0; i < n; i++)
     p.push_back({"test rail " + std::to_string(i), "path" + std::to_string(i)});
   return p;
@@ -110,7 +115,7 @@ ConnectionOptions Schedule::some_options(Dice& d, std::size_t paths, LeaveOut ou
   o.flap_timeout = o.connect_timeout = kFlapTimeout;
   o.return_hold = d.between(10ms, 500ms);
   o.smallest_chunk = d.chance(0.5) ? 128 : 256;
-  o.stripe = paths > 1 && d.chance(0.4);
+  o.stripe = paths > 1 && d.chance(0.5);
   if (o.stripe) o.homes = static_cast<int>(paths);
   o.leave_out = {out.fence, out.generation, out.duplicates};
   return o;
@@ -141,6 +146,8 @@ Schedule::Schedule(uint64_t seed, LeaveOut out)
     fill(m.out.data(), m.size, seed * 1000 + i);
     m.in.assign(m.capacity + kBeside, kUnwritten);
   }
+  pause_ = dice_.chance(0.7) ? 0.05 : 0;
+  longest_pause_ = dice_.chance(0.8) ? dice_.between(0us, 5ms) : dice_.between(0us, 50ms);
   plan_troubles();
 }
 
@@ -175,6 +182,10 @@ void Schedule::plan_troubles() {
 
 void Schedule::trouble() {
   if (peaceful_) return;
+  // Troubles come in company: the next one meets the repair of this one.
+  if (dice_.chance(0.5))
+    world_.time.after(dice_.between(0us, 3 * dialer_.faults.slowest + world_.faults.fence),
+                      [this] { trouble(); });
   auto wires = dialer_.wires();
   switch (dice_.below(6)) {
     case 0: {  // a path goes down for a while
@@ -201,11 +212,20 @@ void Schedule::peace() {
   peaceful_ = true;
   for (std::size_t i = 0; i < dialer_.names().size(); i++) dialer_.path_up(i);
   auto& f = world_.faults;
-  f.lose = f.slow = f.again = f.break_inside = 0;
+  f.lose = f.slow = f.again = f.break_inside = f.nested = 0;
   dialer_.faults.fail = dialer_.faults.only_here = dialer_.faults.only_there = 0;
 }
 
+// Users compute between their messages, so that most troubles find something under way.
+bool Schedule::pausing(Time& until) {
+  if (world_.time.now() < until) return true;
+  if (!dice_.chance(pause_)) return false;
+  until = world_.time.now() + dice_.between(0us, longest_pause_);
+  return true;
+}
+
 void Schedule::send_some() {
+  if (pausing(send_pause_)) return;
   while (to_send_ < messages_.size() && to_send_ - sent_ < most_sends_ && dice_.chance(eager_to_send_)) {
     Message& m = messages_[to_send_];
     m.send = sender_.post(m.size ? m.out.data() : nullptr, m.size, this, world_.time.now());
@@ -215,6 +235,7 @@ void Schedule::send_some() {
 }
 
 void Schedule::receive_some() {
+  if (pausing(receive_pause_)) return;
   while (to_receive_ < messages_.size() && to_receive_ - received_ < most_receives_ &&
          dice_.chance(eager_to_receive_)) {
     Message& m = messages_[to_receive_];
