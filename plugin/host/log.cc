@@ -3,6 +3,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -12,8 +13,12 @@
 namespace megascale::host {
 namespace {
 
+constexpr std::chrono::seconds kStillNews{2};
+
 std::mutex mutex;
 std::string last_warning;
+std::chrono::steady_clock::time_point last_warning_at;
+thread_local std::string own_warning;
 
 abi::LogLevel chosen_level() {
   const char* text = std::getenv("NCCL_DEBUG");
@@ -50,7 +55,8 @@ __attribute__((format(printf, 5, 6))) void log_line(abi::LogLevel level, unsigne
   va_end(arguments);
   if (level == abi::kLogWarn) {
     std::lock_guard lock(mutex);
-    last_warning = text;
+    last_warning = own_warning = text;
+    last_warning_at = std::chrono::steady_clock::now();
   }
   const char* rank = std::getenv("MEGASCALE_RANK");
   std::fprintf(stderr, "[%d%s%s] NET %s %s\n", getpid(), rank ? " rank " : "", rank ? rank : "",
@@ -62,8 +68,10 @@ __attribute__((format(printf, 5, 6))) void log_line(abi::LogLevel level, unsigne
 abi::LogFunction logger() { return log_line; }
 
 std::string take_last_warning() {
+  if (!own_warning.empty()) return std::exchange(own_warning, {});
   std::lock_guard lock(mutex);
-  return std::exchange(last_warning, {});
+  const bool news = std::chrono::steady_clock::now() - last_warning_at < kStillNews;
+  return news ? last_warning : std::string();
 }
 
 std::string describe(abi::Result result) {

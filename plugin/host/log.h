@@ -9,7 +9,7 @@ namespace megascale::host {
 
 abi::LogFunction logger();
 
-// The newest warning of any plugin in this process; empty when there was none since the last call.
+// The newest warning that a plugin gave on this thread, else one of the last seconds on any; empty when there is none.
 std::string take_last_warning();
 
 // "ncclRemoteError (6)"

@@ -71,8 +71,14 @@ std::vector<std::string> Rendezvous::Core::exchange(uint32_t sequence, const std
     collections_.erase(found);
     return blobs;
   }
-  const std::string what = last_words(who_is_missing(given_, sequence));
-  const int culprit = departed_.empty() ? -1 : *departed_.begin();
+  std::set<int> gone = departed_;
+  gone.insert(left_.begin(), left_.end());
+  const auto first = std::find_if(gone.begin(), gone.end(), lost);
+  const int culprit = first == gone.end() ? -1 : *first;
+  const std::string what = last_words(
+      culprit < 0 ? who_is_missing(given_, sequence)
+                  : "rank " + std::to_string(culprit) + " left the rendezvous at " + options_.address +
+                        " before its part was done: look for the error that ended it");
   lock.unlock();
   if (options_.rank == 0) report({culprit, what});
   throw std::runtime_error(what);

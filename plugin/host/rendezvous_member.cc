@@ -94,7 +94,7 @@ class Member final : public Rendezvous::Core {
         return;
       case wire::Kind::goodbye:
         goodbye_ = true;
-        return;
+        return has_left(0);
       default:
         return;
     }

@@ -113,7 +113,7 @@ class Root final : public Rendezvous::Core {
       }
       case wire::Kind::goodbye:
         session->left = true;
-        return;
+        return has_left(session->rank);
       default:
         return;  // nothing else is for rank 0
     }

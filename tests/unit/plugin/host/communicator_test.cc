@@ -264,7 +264,6 @@ TEST(Communicator, KeptMemoryIsRegisteredOncePerConnection) {
     c.all_reduce(data.data() + 10, data.data() + 10, 100, DataType::f32, ReduceOp::sum).wait();
     c.barrier().wait();
     const int regions = ToyCounters(12)->regions;
-    EXPECT_EQ(regions % 2, 0);
     EXPECT_LE(regions,
               2 * (2 + 2) + 2);  // scratch and data, each way; a barrier of the other may still be under way
     c.barrier().wait();
