@@ -168,6 +168,8 @@ abi::Result Guest::merge(int* device, const int* members, int n) {
         devices_[static_cast<std::size_t>(m)]->rails.size() != 1)
       return abi::kInvalidArgument;
     const Device& part = *devices_[static_cast<std::size_t>(m)];
+    // NCCL takes devices without a PCI path for ports of one card, merges them, and then finds no way to the result.
+    if (part.pci_path.empty() && n > 1) return abi::kInvalidUsage;
     if (std::find(d.rails.begin(), d.rails.end(), part.rails[0]) != d.rails.end())
       return abi::kInvalidArgument;
     if (i) d.name += '+';

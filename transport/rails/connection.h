@@ -64,6 +64,8 @@ class Connection : public Sink {
   void progress(Time now);
   // Whether anything is owed to or by the caller: if so, somebody must call progress() now and then.
   virtual bool waiting() const = 0;
+  // Whether messages were posted that are not done.
+  virtual bool outstanding() const = 0;
   // When progress() has work to do even if nothing arrives.
   Time next_deadline() const { return next_check_; }
   // Whether no link is left that could touch anybody's memory. After close(), fail() or forget(), drive

@@ -22,6 +22,7 @@ class Receiver final : public Connection {
   // The peer dialled us: a link of a new epoch. Refused (false) when that epoch is over already.
   bool accepted(std::unique_ptr<Link>, Epoch, const Path& path, Time now);
   void rail_returned(const std::string&, Time) override {}
+  bool outstanding() const override { return completed_ != posted_; }
   bool waiting() const override { return completed_ != posted_ || dirty_ || open_; }
   Epoch newest() const { return newest_; }
   // For tests: copies that were made because a message came before its receive was posted.

@@ -36,6 +36,7 @@ class Sender final : public Connection {
   void dialled(int path, Epoch, std::unique_ptr<Link>, Time now);
   void dial_failed(int path, Epoch, Cause, const std::string& why, Time now);
   void rail_returned(const std::string& rail, Time now) override;
+  bool outstanding() const override { return completed_ != next_; }
   bool waiting() const override { return completed_ != next_ || state_ == State::connecting; }
 
   Epoch issued() const { return issued_; }

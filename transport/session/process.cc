@@ -244,7 +244,7 @@ void Process::close(Endpoint* e) {
                       e->sender()->only_copies_left() && !e->sender()->all_acknowledged();
     if (!words_left) {
       c.close(
-          c.waiting() && c.state() == Connection::State::open ? wire::Reason::aborted : wire::Reason::closed,
+          c.outstanding() && c.state() == Connection::State::open ? wire::Reason::aborted : wire::Reason::closed,
           t);
       c.progress(t);
     }

@@ -68,7 +68,7 @@ class Process {
     int path;
     Epoch epoch;
     Purpose purpose;
-    bool done = false;
+    bool connected = false, done = false;
     Outgoing(Process* p, Talk t, uint64_t e, int w, Epoch ep, Purpose pu)
         : process(p), talk(std::move(t)), endpoint(e), path(w), epoch(ep), purpose(pu) {}
     void ready(Time now) override { process->pump(*this, now); }

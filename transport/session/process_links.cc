@@ -12,7 +12,8 @@
 namespace megascale {
 namespace {
 
-constexpr Duration kDialFirst = 3s, kDialAgain = 1500ms;  // connecting and handshake of one attempt
+constexpr Duration kDialFirst = 3s, kDialAgain = 1500ms;  // for one attempt to connect
+constexpr Duration kHandshake = 2500ms;                   // after that
 constexpr Duration kAdmitWithin = 5s;
 constexpr std::size_t kStrangersAtOnce = 256;
 constexpr int kRefusalsBelieved =
@@ -83,6 +84,9 @@ void Process::pump(Outgoing& o, Time t) {
   if (o.done) return;
   auto outcome = o.talk.pump();
   if (outcome == Talk::Outcome::talking) {
+    // Connected: the other end may be slow to get a CPU, which is no reason to begin anew.
+    if (!o.talk.wants_out() && !o.connected) o.talk.not_before(t + kHandshake);
+    o.connected |= !o.talk.wants_out();
     watch(o.talk.fd(), &o, o.talk.wants_out(), true);
     return;
   }

@@ -1,5 +1,6 @@
 // A handshake on a socket: carries the bytes of the pure state machines, and keeps the deadline.
 #pragma once
+#include <algorithm>
 #include <memory>
 
 #include "transport/rails/connection.h"
@@ -26,6 +27,7 @@ class Talk {
   Outcome pump();
   bool wants_out() const { return !handshake_->outgoing().empty(); }
   Time deadline() const { return deadline_; }
+  void not_before(Time t) { deadline_ = std::max(deadline_, t); }
   Handshake& handshake() { return *handshake_; }
   int fd() const { return socket_.fd(); }
   int error() const { return error_; }  // errno of Outcome::failed

@@ -19,7 +19,14 @@ std::optional<Address> Address::parse(const std::string& text) {
 
 Address Address::from(const sockaddr* a) {
   Address r;
-  std::memcpy(&r.storage, a, a->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  if (a->sa_family == AF_INET6) {
+    auto& six = *reinterpret_cast<const sockaddr_in6*>(a);
+    // what a socket for both families says of IPv4
+    if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return v4(six.sin6_addr.s6_addr + 12, ntohs(six.sin6_port));
+    std::memcpy(&r.storage, a, sizeof(sockaddr_in6));
+  } else {
+    std::memcpy(&r.storage, a, sizeof(sockaddr_in));
+  }
   return r;
 }
 

@@ -140,9 +140,6 @@ Address local_address(int fd) {
   sockaddr_storage a{};
   socklen_t n = sizeof a;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&a), &n)) return {};
-  auto six = reinterpret_cast<sockaddr_in6*>(&a);
-  if (a.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
-    return Address::v4(six->sin6_addr.s6_addr + 12, ntohs(six->sin6_port));
   return Address::from(reinterpret_cast<sockaddr*>(&a));
 }
 
