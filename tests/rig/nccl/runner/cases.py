@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from runner.job import CaseFailed, CaseSkipped, Job, Setting
-from runner.rails import Hosts
+from runner.rails import RAILS, Hosts
 
 
 @dataclass
@@ -157,6 +157,17 @@ def _wait_for_progress(job, what):
         time.sleep(0.1)
 
 
+def _wait_for_both_rails(job, hosts, what):
+    """Both rails carry traffic, as they do when every connection is at home: else a fault would hit nobody."""
+    before, end = [hosts.bytes_sent(0, rail) for rail in range(RAILS)], time.monotonic() + 90
+    for rail in range(RAILS):
+        while hosts.bytes_sent(0, rail) < before[rail] + 4_000_000:
+            job.check_alive()
+            if time.monotonic() > end:
+                raise CaseFailed(f"rail r{rail} was not used for 90 s {what}")
+            time.sleep(0.1)
+
+
 def _faults(hosts):
     yield "a rail drops everything", lambda: hosts.silence(0), 3
     yield "a rail's link is down", lambda: hosts.take_link_down(0, 1), 2
@@ -167,29 +178,47 @@ def _faults(hosts):
     yield "the first rail's link is down", lambda: hosts.take_link_down(1, 0), 2
 
 
+def _fail_in_turn(job, hosts):
+    """Brings about one fault after the other; returns what and when, in CLOCK_MONOTONIC nanoseconds."""
+    moments, last = [], "at the beginning"
+    for what, fail, seconds in _faults(hosts):
+        _wait_for_progress(job, last)
+        _wait_for_both_rails(job, hosts, last)
+        moments.append((what, time.monotonic_ns()))
+        last = f"after this: {what}"
+        repair = fail()
+        time.sleep(seconds)
+        repair()
+    _wait_for_progress(job, last)
+    return moments
+
+
+def _check_flaps(job, moments):
+    """Every fault was noticed as a flap before the next one."""
+    flaps = [e["mono_ns"] for e in job.events() if e.get("event") == "flap"]
+    ends = [start for _, start in moments[1:]] + [float("inf")]
+    for (what, start), end in zip(moments, ends):
+        if not any(start <= flap < end for flap in flaps):
+            raise CaseFailed(f"no flap was reported while this was so: {what}")
+    return len(flaps)
+
+
 def failing_rails(ranks, algorithm, protocol, channels):
     def check(rig):
         if not rig.network.is_ours:
             raise CaseSkipped(f"{rig.network.name} does not outlive its rails")
         with Hosts() as hosts:
-            setting = Setting(ranks=ranks, channels=channels, algorithm=algorithm, protocol=protocol, deadline=600,
+            setting = Setting(ranks=ranks, channels=channels, algorithm=algorithm, protocol=protocol, deadline=900,
                               namespaces=hosts.names, rank_environment=hosts.environment)
             stop = os.path.join(rig.new_folder(), "stop")
             with Job(rig, setting, [f"until:4M:{stop}"]) as job:
-                _wait_for_progress(job, "at the beginning")
-                for what, fail, seconds in _faults(hosts):
-                    repair = fail()
-                    time.sleep(seconds)
-                    repair()
-                    _wait_for_progress(job, f"after this: {what}")
+                moments = _fail_in_turn(job, hosts)
                 with open(stop, "w", encoding="utf-8"):
                     pass
                 job.wait().check_network().check_no_errors()
                 longest = max(float(s) for s in re.findall(r"longest=([\d.]+) s", job.all_output()))
-                flaps = sum(1 for e in job.events() if e.get("event") == "flap")
-                if flaps == 0:
-                    raise CaseFailed("no rail was seen to fail: were they used at all?")
-                return f"{_rounds(job)} all-reduces, {flaps} flaps, the longest standstill {longest:.2f} s"
+                flaps = _check_flaps(job, moments)
+                return f"{_rounds(job)} all-reduces, {flaps} flaps, the longest round took {longest:.2f} s"
     return check
 
 

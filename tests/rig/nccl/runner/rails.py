@@ -2,17 +2,24 @@
 
 Each host is a network namespace; r0, r1 (the rails) and m0 (NCCL's own bootstrap) are veth pairs. Needs root.
 """
+import json
 import os
 import shutil
 import subprocess
+import sys
+import time
 
 from runner.job import CaseSkipped
 
 RAILS = 2
+PATIENCE = 240  # seconds for a command that changes the network: a kernel under load may need many
 
 
 def _run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"{' '.join(command)}: not done after {PATIENCE} s") from None
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
@@ -48,6 +55,7 @@ class Hosts:
                 self._add_link(host, "m0", f"10.98.9.{host + 1}")
                 for rail in range(RAILS):
                     self._add_link(host, f"r{rail}", self.address(host, rail))
+            self._wait_until_up()
         except RuntimeError:
             self.__exit__()
             raise
@@ -55,7 +63,10 @@ class Hosts:
 
     def __exit__(self, *_):
         for name in self.names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=60, check=False)
+            try:
+                _run("ip", "netns", "del", name)
+            except RuntimeError as refused:  # the other one is to go all the same
+                print(f"the namespace {name} is left behind: {refused}", file=sys.stderr)
 
     def _in(self, host, *command):
         return _run("ip", "netns", "exec", self.names[host], *command)
@@ -64,14 +75,27 @@ class Hosts:
         self._in(host, "ip", "addr", "add", f"{address}/24", "dev", link)
         self._in(host, "ip", "link", "set", link, "up")
 
+    def _wait_until_up(self):
+        """A link is up a little after both its ends were set up, and NCCL takes only those that are."""
+        end = time.monotonic() + 30
+        for host in range(2):
+            while self._in(host, "ip", "-o", "link", "show", "up").count("state UP") < RAILS + 1:
+                if time.monotonic() > end:
+                    raise RuntimeError("the links between the namespaces did not come up within 30 s")
+                time.sleep(0.05)
+
     @staticmethod
     def address(host, rail):
         return f"10.98.{rail}.{host + 1}"
 
     def environment(self, rank):
-        """Where a rank finds its rails, and NCCL its bootstrap."""
+        """Where a rank finds its rails, and NCCL its bootstrap; a short hold, so that rails come home between two faults."""
         rails = ",".join(self.address(rank % 2, rail) for rail in range(RAILS))
-        return {"MEGASCALE_RAILS": rails, "NCCL_SOCKET_IFNAME": "m0"}
+        return {"MEGASCALE_RAILS": rails, "NCCL_SOCKET_IFNAME": "m0", "MEGASCALE_RETURN_HOLD": "100ms"}
+
+    def bytes_sent(self, host, rail):
+        shown = json.loads(self._in(host, "ip", "-s", "-j", "link", "show", f"r{rail}"))
+        return shown[0]["stats64"]["tx"]["bytes"]
 
     # ---- what can happen to rails; each returns what puts it right again
 
