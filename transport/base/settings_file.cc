@@ -72,13 +72,13 @@ void apply_cc(std::string_view key, const toml::node& node, const std::string& n
 // What the parser says may quote the text, and the text may hold the secret.
 std::string without_quotation(std::string_view description, std::string_view text) {
   if (holds_secret(text)) return "it is not TOML";
-  return std::string(description.substr(0, 200));
+  return one_line(description, 200);
 }
 
 }  // namespace
 
 void apply_toml(std::string_view text, const std::string& name, Settings& s, Complaints* complaints) {
-  const std::string shown = quoted(name).substr(1, quoted(name).size() - 2);
+  const std::string shown = one_line(name, 200);
   const ParsedToml parsed = parse_toml(text);
   if (!parsed.table) {
     complaints->push_back(shown + ":" + std::to_string(parsed.line) + ": malformed TOML at column " +

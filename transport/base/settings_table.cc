@@ -251,11 +251,13 @@ std::optional<std::string> apply(const SettingRow& row, std::string_view text, S
   return shown + " is not accepted; accepted: " + accepted_by(row) + ". It is ignored.";
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text.substr(0, 64)) out += printable(c) ? c : '?';
-  return out + (text.size() > 64 ? "...'" : "'");
+std::string one_line(std::string_view text, size_t limit) {
+  std::string out;
+  for (const char c : text.substr(0, limit)) out += printable(c) ? c : '?';
+  return text.size() > limit ? out + "..." : out;
 }
+
+std::string quoted(std::string_view text) { return one_line(text, 64).insert(0, 1, '\'').append(1, '\''); }
 
 std::string did_you_mean(std::string_view unknown, std::span<const std::string> known) {
   unknown = unknown.substr(0, 64);

@@ -75,7 +75,9 @@ std::string accepted_by(const SettingRow&);  // "100ms to 24h"
 std::optional<std::string> apply(const SettingRow&, std::string_view text, Settings&,
                                  const std::string& where);
 
-// `text` for a message: in quotes, control characters escaped, cut at 64 bytes.
+// `text` for a message: what is not printable ASCII becomes '?', and what is over `limit` bytes "...".
+std::string one_line(std::string_view text, size_t limit);
+// The same in quotes, at most 64 bytes.
 std::string quoted(std::string_view text);
 
 // The nearest of the known names, when one is near enough to have been meant: " (did you mean x?)", else

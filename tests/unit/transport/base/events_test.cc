@@ -5,12 +5,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <sstream>
 #include <thread>
 #include <vector>
@@ -68,8 +68,10 @@ TEST_F(Events, ALineSaysWhenWhoAndWhat) {
   EXPECT_EQ(e["pid"], getpid());
   EXPECT_EQ(e["rank"], 7);
   EXPECT_GT(e["mono_ns"].get<int64_t>(), 0);
-  const std::regex rfc3339(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)");
-  EXPECT_TRUE(std::regex_match(e["time"].get<std::string>(), rfc3339)) << e["time"];
+  std::string shape = e["time"].get<std::string>();
+  std::replace_if(
+      shape.begin(), shape.end(), [](char c) { return c >= '0' && c <= '9'; }, '0');
+  EXPECT_EQ(shape, "0000-00-00T00:00:00.000Z");
 }
 
 TEST_F(Events, TheWallTimeIsNow) {

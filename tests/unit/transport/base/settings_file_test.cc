@@ -84,6 +84,19 @@ TEST(SettingsFile, MalformedTomlIsNamedWithLineAndColumnAndNothingOfItIsUsed) {
   EXPECT_FALSE(l.settings.secret_unreadable);
 }
 
+TEST(SettingsFile, AComplaintIsOneLineWhateverTheParserSays) {
+  for (const char* text :
+       {"[cc.deep]\xef\xbb\xbf\n0a1979-05-ate = 1\n", "[megascale]\nlink\n", "a\x1b[31m = 1\n"}) {
+    const Loaded l = load(text);
+    ASSERT_EQ(l.complaints.size(), 1u) << text;
+    EXPECT_EQ(l.complaints[0].find_first_of("\n\x1b"), std::string::npos) << l.complaints[0];
+  }
+}
+
+TEST(SettingsFile, ATextThatTheParserGivesUpOnIsNamedWithItsLine) {
+  says(load("[megascale]\nlink = \"tcp\"\n\n[[[\nchunk = 65536\n"), 1, {"megascale.toml:4: malformed TOML"});
+}
+
 TEST(SettingsFile, HostileTomlIsAComplaintAndNoCrash) {
   for (const std::string& text :
        {std::string("\xff\xfe\0x", 4), std::string(100'000, '['),
