@@ -1,0 +1,24 @@
+// How `megascale-fabric` is put together: each subcommand has one function that adds it to the program. When
+// a subcommand was called, `exit_code` holds what the program should exit with.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace megascale {
+
+enum ExitCode : int {
+  kAllWell = 0,
+  kNotWell = 1,        // what was checked is wrong
+  kCalledWrongly = 2,  // arguments or environment
+  kNotMeasured = 3,    // could not be done
+};
+
+// `arguments`: the program's own, with which it starts copies of itself.
+void add_bench(CLI::App&, const std::vector<std::string>& arguments, int& exit_code);
+void add_env(CLI::App&, int& exit_code);
+
+}  // namespace megascale

@@ -1,0 +1,35 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "fabric_tools/command.h"
+#ifdef MEGASCALE_LAB
+#include "fabric_tools/lab/command.h"
+#endif
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Brings a fabric up, measures it and breaks it on purpose. Everything that moves data goes through an "
+      "NCCL "
+      "network plugin, this project's own or anyone's.",
+      "megascale-fabric");
+  app.set_version_flag("--version", MEGASCALE_VERSION);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 all is well, 1 what was checked is not, 2 called wrongly, 3 could not be measured.");
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  int exit_code = megascale::kAllWell;
+  megascale::add_bench(app, arguments, exit_code);
+  megascale::add_env(app, exit_code);
+#ifdef MEGASCALE_LAB
+  megascale::add_lab(app, exit_code);
+#endif
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? megascale::kAllWell : megascale::kCalledWrongly;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "megascale-fabric: %s\n", error.what());
+    return megascale::kNotMeasured;
+  }
+  return exit_code;
+}
