@@ -8,6 +8,11 @@ FaultyDialer::FaultyDialer(FaultyWorld& w, std::vector<Path> names) : world_(w),
   for (std::size_t i = 0; i < names_.size(); i++) paths_.push_back(std::make_shared<FaultyPath>());
 }
 
+// What waits on a path that is down holds the wire, which holds the path.
+FaultyDialer::~FaultyDialer() {
+  for (auto& p : paths_) p->waiting.clear();
+}
+
 void FaultyDialer::path_down(std::size_t i) { paths_[i]->up = false; }
 
 void FaultyDialer::path_up(std::size_t i) {

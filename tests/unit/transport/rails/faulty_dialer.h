@@ -21,6 +21,7 @@ struct DialFaults {
 class FaultyDialer final : public Dialer {
  public:
   FaultyDialer(FaultyWorld&, std::vector<Path>);
+  ~FaultyDialer() override;
   void connect(Sender& s, Receiver& r) { sender_ = &s, receiver_ = &r; }
 
   void dial(int path, Epoch) override;

@@ -1,0 +1,144 @@
+// A Sender and a Receiver together over links that break only when told: what a flap costs, and how
+// connections end.
+#include <gtest/gtest.h>
+
+#include "tests/unit/transport/rails/faulty_dialer.h"
+#include "transport/base/log.h"
+
+namespace megascale {
+namespace {
+
+class Pair : public testing::Test {
+ protected:
+  void SetUp() override { log_up_to(Level::warn); }
+  void TearDown() override {
+    log_up_to(Level::info);
+    world.over = true;
+    world.time.forget_all();
+  }
+  void make(std::size_t paths) {
+    std::vector<Path> p;
+    for (std::size_t i = 0; i < paths; i++)
+      p.push_back({"rail" + std::to_string(i), "rail" + std::to_string(i)});
+    dialer = std::make_unique<FaultyDialer>(world, p);
+    sender = std::make_unique<Sender>(options, "pair", "there", *dialer, p);
+    receiver = std::make_unique<Receiver>(options, "pair", "here", *dialer);
+    dialer->connect(*sender, *receiver);
+  }
+  template <class F>
+  bool pass_until(F&& f, Duration most) {
+    for (Time end = world.time.now() + most; world.time.now() < end && !f();) {
+      world.time.pass_until(world.time.now() + 20us);
+      sender->progress(world.time.now());
+      receiver->progress(world.time.now());
+    }
+    return f();
+  }
+  void pass(Duration d) {
+    pass_until([] { return false; }, d);
+  }
+  Request* send(Bytes n) {
+    out.emplace_back(n, std::byte{7});
+    return sender->post(out.back().data(), n, nullptr, world.time.now());
+  }
+  Request* receive(Bytes n) {
+    in.emplace_back(n);
+    return receiver->post(in.back().data(), n, nullptr, world.time.now());
+  }
+
+  FaultyWorld world{1};
+  ConnectionOptions options;
+  std::unique_ptr<FaultyDialer> dialer;
+  std::unique_ptr<Sender> sender;
+  std::unique_ptr<Receiver> receiver;
+  std::vector<std::vector<std::byte>> out, in;
+};
+
+TEST_F(Pair, a_silent_path_costs_its_detection_and_little_more) {
+  options.smallest_chunk = 1024;
+  make(2);
+  Request *s = send(60'000), *r = receive(60'000);
+  world.faults.room = 4;
+  pass_until([&] { return world.happened.chunks > 10; }, 1s);
+  dialer->path_down(0);
+  Time down = world.time.now();
+  ASSERT_TRUE(pass_until([&] { return r->done && s->done; }, 1s));
+  EXPECT_LT(world.time.now() - down, world.faults.detection + 100ms);
+  EXPECT_EQ(in[0], out[0]);
+  EXPECT_EQ(dialer->dials.back().first, 1);
+}
+
+TEST_F(Pair, both_paths_down_for_long_and_the_job_goes_on) {
+  make(2);
+  Request *s = send(10'000), *r = nullptr;
+  pass(10ms);
+  dialer->path_down(0), dialer->path_down(1);
+  r = receive(10'000);
+  pass(60s);
+  EXPECT_FALSE(r->done);
+  EXPECT_GT(dialer->peer_checks, 30);
+  dialer->path_up(0), dialer->path_up(1);
+  EXPECT_TRUE(pass_until([&] { return r->done && s->done; }, 3s));
+  EXPECT_EQ(in[0], out[0]);
+}
+
+TEST_F(Pair, closing_after_all_is_acknowledged_loses_no_eager_message) {
+  make(1);
+  for (int i = 0; i < 5; i++) EXPECT_TRUE(send(100)->done);
+  pass(50ms);
+  EXPECT_FALSE(sender->all_acknowledged()) << "nobody has posted";
+  std::vector<Request*> r;
+  for (int i = 0; i < 5; i++) r.push_back(receive(100));
+  EXPECT_TRUE(pass_until([&] { return sender->all_acknowledged(); }, 1s));
+  sender->close(wire::Reason::closed, world.time.now());
+  EXPECT_TRUE(
+      pass_until([&] { return sender->settled() && receiver->state() == Connection::State::closed; }, 1s));
+  for (auto* x : r) EXPECT_TRUE(x->done);
+  EXPECT_EQ(in, out);
+  EXPECT_NE(receiver->error().message.find("closed"), std::string::npos);
+}
+
+TEST_F(Pair, a_message_larger_than_its_receive_fails_both_ends) {
+  make(1);
+  send(10'000), receive(5'000);
+  EXPECT_TRUE(pass_until([&] { return receiver->state() == Connection::State::failed; }, 1s));
+  EXPECT_TRUE(pass_until([&] { return sender->state() == Connection::State::failed; }, 1s));
+  EXPECT_NE(sender->error().message.find("larger than the receive"), std::string::npos);
+}
+
+TEST_F(Pair, an_idle_connection_keeps_quiet_and_its_flap_is_repaired_when_it_is_used_again) {
+  make(1);
+  Request* r = receive(100);
+  send(100);
+  pass_until([&] { return r->done && sender->all_acknowledged(); }, 1s);
+  pass(10ms);
+  world.faults.reset = 0;
+  dialer->wires().back()->break_end(Side::receiving, Cause::kernel_error);
+  pass(1s);
+  Request *s = send(20'000), *r2 = receive(20'000);
+  EXPECT_TRUE(pass_until([&] { return s->done && r2->done; }, 3s));
+}
+
+TEST_F(Pair, several_homes_carry_together_and_the_lost_one_comes_back) {
+  options.stripe = true, options.homes = 2;
+  options.smallest_chunk = 1024;
+  world.faults.room = 2;
+  make(2);
+  auto carry = [&] {
+    Request *s = send(64'000), *r = receive(64'000);
+    EXPECT_TRUE(pass_until([&] { return s->done && r->done; }, 2s));
+    EXPECT_EQ(in.back(), out.back());
+    s->busy = r->busy = false;
+  };
+  carry();
+  pass(100ms);
+  EXPECT_EQ(dialer->wires().size(), 2u);
+  dialer->wires()[0]->break_end(Side::sending, Cause::reset);
+  carry();
+  pass(3s);
+  EXPECT_EQ(dialer->wires().size(), 2u);
+  carry();
+}
+
+}  // namespace
+}  // namespace megascale
