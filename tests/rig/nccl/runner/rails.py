@@ -62,7 +62,7 @@ class Hosts:
         return self
 
     def __exit__(self, *_):
-        for name in self.names:
+        for name in (name for name in self.names if os.path.exists(f"/run/netns/{name}")):
             try:
                 _run("ip", "netns", "del", name)
             except RuntimeError as refused:  # the other one is to go all the same

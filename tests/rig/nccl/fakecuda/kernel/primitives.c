@@ -52,8 +52,7 @@ void close_primitives(struct primitives* p) {
 static void pause_for(struct primitives* p, unsigned spins) {
   if (spins < 64) return;
   if (*p->comm->abortFlag) p->aborted = true;
-  if (spins < 256) sched_yield();
-  else usleep(20);
+  sched_yield();  // yield.c's
 }
 
 static void wait_for(struct primitives* p, struct side* s, uint64_t credit) {
