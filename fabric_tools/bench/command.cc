@@ -34,6 +34,7 @@ larger of a rank's buffers. Time is that of the slowest rank.)";
 
 struct Texts {  // what needs more parsing than the command-line library gives
   std::string collective, smallest, largest, step, type, op, chunk, volume, hosts;
+  double seconds = 0;
 };
 
 void describe_what(CLI::App& command, BenchOptions& o, Texts& t) {
@@ -52,9 +53,9 @@ void describe_what(CLI::App& command, BenchOptions& o, Texts& t) {
   command.add_option("-d,--datatype", t.type, "i8 u8 i32 u32 i64 u64 f32 f64 bf16 [f32]");
   command.add_option("-o,--op", t.op, "sum prod min max [sum]");
   command.add_option("-r,--root", o.root, "of broadcast [0]");
-  command.add_option("--duration", "repeat all sizes for so many seconds; every operation is checked")
+  command
+      .add_option("--duration", t.seconds, "repeat all sizes for so many seconds; every operation is checked")
       ->type_name("SECONDS")
-      ->each([&o](const std::string& text) { o.duration = std::chrono::duration<double>(std::stod(text)); })
       ->check(CLI::Range(0.001, 1e7));
   command.add_option("--connections", o.connections, "of --point-to-point [1]");
   command.add_option("--volume", t.volume, "bytes that --point-to-point moves at each size [1G]");
@@ -124,6 +125,7 @@ void complete(BenchOptions& o, const Texts& t) {
     if (!op) wrong("`" + t.op + "' is no operator that is known: sum prod min max");
     o.op = *op;
   }
+  o.duration = std::chrono::duration<double>(t.seconds);
   o.hosts = split(t.hosts);
   if (!t.hosts.empty() && o.hosts.empty()) wrong("--hosts names no host");
   if (!o.launch.empty() && o.hosts.empty()) wrong("--launch needs --hosts");
@@ -206,8 +208,16 @@ void pin_to(int local_rank) {
   }
 }
 
+host::CommunicatorOptions place_in_job() {
+  try {
+    return host::options_from_environment();
+  } catch (const std::runtime_error& error) {
+    throw std::invalid_argument(error.what());  // the environment is part of the call
+  }
+}
+
 int run_rank(const BenchOptions& o) {
-  host::CommunicatorOptions options = host::options_from_environment();
+  host::CommunicatorOptions options = place_in_job();
   check_ranks(o, options.ranks);
   if (o.pin) pin_to(options.local_rank);
   options.plugin = o.plugin.empty() ? host::own_plugin() : o.plugin;

@@ -1,5 +1,7 @@
 #include "fabric_tools/bench/hosts.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <stdexcept>
 
@@ -39,9 +41,16 @@ std::string shell_quoted(const std::string& text) {
   static constexpr const char* plain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
   if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string quoted = "'";
-  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
+  std::string quoted(1, '\'');
+  for (char c : text) {
+    if (c == '\'') {
+      quoted.append("'\\''");
+    } else {
+      quoted.push_back(c);
+    }
+  }
+  quoted.push_back('\'');
+  return quoted;
 }
 
 std::vector<RankCommand> rank_commands(const BenchOptions& options, const std::string& program,
@@ -53,16 +62,15 @@ std::vector<RankCommand> rank_commands(const BenchOptions& options, const std::s
     ranks += places.back().ranks;
   }
   if (places.empty()) throw std::invalid_argument("--hosts names no host");
-  const std::string rendezvous =
-      options.rendezvous.empty() ? places.front().host + ":" + kPort : options.rendezvous;
+  std::string rendezvous = options.rendezvous;
+  if (rendezvous.empty()) rendezvous.append(places.front().host).append(":").append(kPort);
   std::vector<RankCommand> commands;
   for (const Place& place : places) {
     for (int local = 0; local < place.ranks; ++local) {
-      std::string command = "env MEGASCALE_RANK=" + std::to_string(commands.size()) +
-                            " MEGASCALE_RANKS=" + std::to_string(ranks) +
-                            " MEGASCALE_LOCAL_RANK=" + std::to_string(local) +
-                            " MEGASCALE_RENDEZVOUS=" + shell_quoted(rendezvous) + " " + shell_quoted(program);
-      for (const std::string& argument : arguments) command += " " + shell_quoted(argument);
+      std::string command = fmt::format(
+          "env MEGASCALE_RANK={} MEGASCALE_RANKS={} MEGASCALE_LOCAL_RANK={} MEGASCALE_RENDEZVOUS={} {}",
+          commands.size(), ranks, local, shell_quoted(rendezvous), shell_quoted(program));
+      for (const std::string& argument : arguments) command.append(" ").append(shell_quoted(argument));
       commands.push_back({place.host, command});
     }
   }

@@ -4,6 +4,7 @@
 //
 // TOY_NULL=n      every n-th isend or irecv (at random) returns NULL, "not now"
 // TOY_FAIL_AFTER  so many isends later every call fails
+// TOY_FLIP=n      a bit of every n-th message with 16 bytes or more is wrong
 // TOY_REFUSE=init|devices|listen|reg   that call fails
 #include <arpa/inet.h>
 #include <errno.h>
@@ -63,7 +64,7 @@ __attribute__((visibility("default"))) struct toy_counters {
 #define TOY_COUNTERS PASTE(toy_counters_v, TOY_VERSION)
 static struct {
   Log log;
-  int fail_after, one_in;
+  int fail_after, one_in, flip;
 } toy = {.fail_after = -1};
 static __thread unsigned dice;
 #define COUNT(what, n) __atomic_add_fetch(&TOY_COUNTERS.what, (n), __ATOMIC_RELAXED)
@@ -77,7 +78,7 @@ struct request {
   size_t capacity, header_moved, moved;
 };
 struct comm {
-  int fd, sends;
+  int fd, sends, received;
   struct request requests[WINDOW];
   unsigned oldest, untested, next;  // oldest that is not done, oldest not reported, next free
 };
@@ -101,6 +102,7 @@ static int set_up(Log log) {
   toy.log = log;
   toy.fail_after = number("TOY_FAIL_AFTER", -1);
   toy.one_in = number("TOY_NULL", 0);
+  toy.flip = number("TOY_FLIP", 0);
   if (refused("init")) return SYSTEM;
   COUNT(inits, 1);
   return OK;
@@ -336,6 +338,8 @@ static int test(void* opaque, int* done, int* size) {
     const int result = step(first);
     if (result < 0) return REMOTE;
     if (result == 0) break;
+    if (!first->sending && toy.flip > 0 && first->header >= 16 && ++comm->received % toy.flip == 0)
+      first->data[9] ^= 4;
     first->done = 1;
     ++comm->oldest;
   }
