@@ -27,6 +27,7 @@ HelloFields fields() {
                 .connection_id = 42,
                 .connection_nonce = 0x9999,
                 .expected_incarnation = kListenerIncarnation,
+                .instance = 11,
                 .epoch = 7,
                 .rail = 3,
                 .listener_port = 4567,
