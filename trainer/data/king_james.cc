@@ -183,7 +183,7 @@ std::filesystem::path cached_king_james() {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) throw std::runtime_error("cannot make the folder " + folder.string() + ": " + error.message());
-  const std::filesystem::path file = folder / "king-james.txt";
+  std::filesystem::path file = folder / "king-james.txt";
   if (!std::filesystem::exists(file, error)) write_king_james(file);
   return file;
 }
