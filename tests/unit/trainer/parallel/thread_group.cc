@@ -105,6 +105,7 @@ void run_ranks(int ranks, const std::function<void(std::unique_ptr<Group>)>& bod
   Meeting meeting(ranks);
   std::exception_ptr failure;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       try {
