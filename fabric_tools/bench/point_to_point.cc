@@ -1,6 +1,8 @@
 #include "fabric_tools/bench/point_to_point.h"
 
 #include <sched.h>
+
+#include <thread>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -195,7 +197,7 @@ class PointToPoint {
       }
       if (Clock::now() > deadline)
         throw std::runtime_error("the two ranks could not connect over " + net_.name());
-      sched_yield();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
     for (void* listener : listeners) net_.close_listen(listener);
   }

@@ -1,6 +1,5 @@
 #include "plugin/host/connect.h"
 
-#include <sched.h>
 
 #include <array>
 #include <cstring>
@@ -130,7 +129,7 @@ class Connector {
       if (moved) continue;
       if (Clock::now() > deadline) give_up();
       if (round < 1000) {
-        sched_yield();
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
       } else {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
       }

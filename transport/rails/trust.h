@@ -12,7 +12,7 @@ namespace megascale {
 // every minute.
 class Trust {
  public:
-  static constexpr Duration kFirstRetry = 20ms, kLastRetry = 1s, kHalfLife = 60s;
+  static constexpr Duration kFirstRetry = 20ms, kLastRetry = 500ms, kHalfLife = 60s;
   static constexpr double kFlapsCounted = 6;
 
   void flapped(Time now) {
