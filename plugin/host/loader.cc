@@ -136,6 +136,8 @@ std::unique_ptr<NetContext> attach(const std::string& specification, uint64_t co
   const char* wanted = std::getenv("NCCL_NET");
   std::string reasons;
   auto give_up = [&](const std::string& reason) { reasons += (reasons.empty() ? "" : "; ") + reason; };
+  static std::mutex one_at_a_time;  // NCCL calls init under a mutex of the process, and plugins rely on it
+  const std::lock_guard lock(one_at_a_time);
   for (const std::string& candidate : candidates) {
     try {
       std::shared_ptr<Net> net = open_net(candidate);

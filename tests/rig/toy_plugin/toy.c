@@ -67,6 +67,9 @@ static struct {
   int fail_after, one_in, flip;
 } toy = {.fail_after = -1};
 static __thread unsigned dice;
+// Communicators of several threads may come and go.
+#define GET(what) __atomic_load_n(&toy.what, __ATOMIC_RELAXED)
+#define SET(what, value) __atomic_store_n(&toy.what, (value), __ATOMIC_RELAXED)
 #define COUNT(what, n) __atomic_add_fetch(&TOY_COUNTERS.what, (n), __ATOMIC_RELAXED)
 
 struct comm;
@@ -90,19 +93,19 @@ static int number(const char* name, int otherwise) {
 static int refused(const char* call) {
   const char* text = getenv("TOY_REFUSE");
   if (!text || strcmp(text, call)) return 0;
-  if (toy.log) toy.log(2, ~0UL, __FILE__, __LINE__, "toy: told to refuse %s", call);
+  if (GET(log)) GET(log)(2, ~0UL, __FILE__, __LINE__, "toy: told to refuse %s", call);
   return 1;
 }
 static int complain(const char* what) {
-  if (toy.log) toy.log(2, ~0UL, __FILE__, __LINE__, "toy: %s", what);
+  if (GET(log)) GET(log)(2, ~0UL, __FILE__, __LINE__, "toy: %s", what);
   return INTERNAL;
 }
 
 static int set_up(Log log) {
-  toy.log = log;
-  toy.fail_after = number("TOY_FAIL_AFTER", -1);
-  toy.one_in = number("TOY_NULL", 0);
-  toy.flip = number("TOY_FLIP", 0);
+  SET(log, log);
+  SET(fail_after, number("TOY_FAIL_AFTER", -1));
+  SET(one_in, number("TOY_NULL", 0));
+  SET(flip, number("TOY_FLIP", 0));
   if (refused("init")) return SYSTEM;
   COUNT(inits, 1);
   return OK;
@@ -248,7 +251,7 @@ static struct request* push(struct comm* comm, int* failed) {
     return NULL;
   }
   if (!dice) dice = (unsigned)(uintptr_t)&dice | 1;
-  if (toy.one_in > 0 && rand_r(&dice) % toy.one_in == 0) {
+  if (GET(one_in) > 0 && rand_r(&dice) % GET(one_in) == 0) {
     COUNT(nulls, 1);
     return NULL;
   }
@@ -259,7 +262,7 @@ static struct request* push(struct comm* comm, int* failed) {
 }
 static int do_isend(struct comm* comm, void* data, size_t size, void* region, void** out) {
   int failed;
-  if (toy.fail_after >= 0 && comm->sends >= toy.fail_after) return SYSTEM;
+  if (GET(fail_after) >= 0 && comm->sends >= GET(fail_after)) return SYSTEM;
   if (!region) return complain("isend of memory that is not registered");
   struct request* request = push(comm, &failed);
   *out = request;
@@ -338,7 +341,7 @@ static int test(void* opaque, int* done, int* size) {
     const int result = step(first);
     if (result < 0) return REMOTE;
     if (result == 0) break;
-    if (!first->sending && toy.flip > 0 && first->header >= 16 && ++comm->received % toy.flip == 0)
+    if (!first->sending && GET(flip) > 0 && first->header >= 16 && ++comm->received % GET(flip) == 0)
       first->data[9] ^= 4;
     first->done = 1;
     ++comm->oldest;

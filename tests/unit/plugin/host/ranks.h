@@ -1,6 +1,7 @@
 // Several ranks in one process, a thread each, over a toy plugin: how the host side is tried without a
 // network.
 #pragma once
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <string>
@@ -30,7 +31,7 @@ class Variable {
 
 // The counters of a toy library that is loaded.
 struct Counters {
-  int contexts, inits, comms, listeners, regions, nulls;
+  std::atomic<int> contexts, inits, comms, listeners, regions, nulls;
 };
 class ToyCounters {
  public:
