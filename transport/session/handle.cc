@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "transport/session/handshake_wire.h"
@@ -44,6 +45,7 @@ void Handle::write(void* to) const {
     at += a.size();
     f.count++;
   }
+  f.homes = std::min(homes, f.count);  // of long addresses only some fit
   std::memcpy(out, &f, sizeof f);
 }
 

@@ -40,16 +40,19 @@ Time now() {
 
 Process::Process(const Settings& s) : settings_(s) {}
 
-Result<std::unique_ptr<Process>> Process::start(const Settings& s) {
+Result<std::unique_ptr<Process>> Process::start(const Settings& s, std::vector<tcp::Rail> rails) {
   std::unique_ptr<Process> p(new Process(s));
+  p->rails_ = std::move(rails);
   if (auto ok = p->open(); !ok) return ok.error();
   return p;
 }
 
 Result<void> Process::open() {
-  auto rails = tcp::find_rails(settings_);
-  if (!rails) return rails.error();
-  rails_ = std::move(rails).value();
+  if (rails_.empty()) {
+    auto rails = tcp::find_rails(settings_);
+    if (!rails) return rails.error();
+    rails_ = std::move(rails).value();
+  }
   for (const auto& r : rails_) {
     rail_states_.push_back(tcp::state_of(r));
     statistics_for(r.name);
@@ -68,7 +71,7 @@ Result<void> Process::open() {
   on_listen_.what = &Process::accept_strangers;
   on_netlink_.what = &Process::read_netlink;
   if (!epoll_ || !wake_ || !watch(wake_.fd(), &on_wake_, false, false) ||
-      !watch(listening_.fd(), &on_listen_, false, false))
+      !watch(listening_.fd(), &on_listen_, false, true))
     return Error{Code::system, std::string("cannot set up the thread's epoll: ") + strerror(errno)};
   if (netlink_.descriptor() >= 0) watch(netlink_.descriptor(), &on_netlink_, false, false);
   sigset_t every, before;  // the application's signals are none of this thread's business
@@ -84,8 +87,10 @@ Process::~Process() {
   if (!thread_.joinable()) return;
   {
     std::unique_lock lock(mutex_);
+    end_by_ = now() + kStopWithin;
     for (auto& [id, e] : endpoints_) {
-      e->close_by_ = now() + kStopWithin;
+      if (e->closing_) continue;
+      e->close_by_ = kNever;  // end_by_ comes first
       e->closing_ = true;
     }
     lock.unlock();
@@ -243,9 +248,9 @@ void Process::close(Endpoint* e) {
     bool words_left = e->sender() && c.state() == Connection::State::open &&
                       e->sender()->only_copies_left() && !e->sender()->all_acknowledged();
     if (!words_left) {
-      c.close(
-          c.outstanding() && c.state() == Connection::State::open ? wire::Reason::aborted : wire::Reason::closed,
-          t);
+      c.close(c.outstanding() && c.state() == Connection::State::open ? wire::Reason::aborted
+                                                                      : wire::Reason::closed,
+              t);
       c.progress(t);
     }
     e->close_by_ = t + kCloseWithin;
@@ -306,7 +311,7 @@ void Process::run() {
 // How long to sleep: to the next tick while there is anything to look after, else until somebody calls.
 int Process::timeout() {
   constexpr int kTickMs = static_cast<int>(kTick / 1ms);
-  if (!outgoing_.empty() || !incoming_.empty()) return kTickMs;
+  if (!outgoing_.empty() || !incoming_.empty() || listening_rests_) return kTickMs;
   asleep_ = true;  // seen by callers from here on: what they do after this wakes the thread
   for (Endpoint* e : all()) {
     bool rests = e->armed_ && e->calls() == e->seen_calls_ && !e->closing_;
@@ -346,6 +351,7 @@ void Process::do_asks(Time t) {
 
 // Every few milliseconds: drives the endpoints whose callers have not called since the last time.
 void Process::tick(Time t) {
+  if (listening_rests_) accept_strangers(t);
   for (Endpoint* e : all()) {
     uint32_t calls = e->calls();
     bool quiet = calls == e->seen_calls_;
@@ -387,13 +393,14 @@ void Process::woken(Endpoint& e, Time t) {
 bool Process::finish_closing(Endpoint& e, Time t) {
   if (!e.try_enter()) return false;
   Connection& c = e.connection();
+  Time close_by = std::min(e.close_by_, end_by_.load());
   c.progress(t);
   bool open = c.state() == Connection::State::open || c.state() == Connection::State::connecting;
   bool words_left = e.sender() && c.state() == Connection::State::open && e.sender()->only_copies_left() &&
                     !e.sender()->all_acknowledged();
-  if (open && (!words_left || t >= e.close_by_)) c.close(wire::Reason::closed, t);
+  if (open && (!words_left || t >= close_by)) c.close(wire::Reason::closed, t);
   c.progress(t);
-  bool over = (c.settled() && !(open && words_left)) || t >= e.close_by_ + kStopWithin;
+  bool over = (c.settled() && !(open && words_left)) || t >= close_by + kStopWithin;
   if (!over) e.leave();
   return over;
 }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "transport/base/settings.h"
@@ -22,7 +23,8 @@ Time now();  // CLOCK_MONOTONIC
 
 class Process {
  public:
-  static Result<std::unique_ptr<Process>> start(const Settings&);
+  // `rails`: those of an earlier Process, whose order is to stay; empty: they are looked for.
+  static Result<std::unique_ptr<Process>> start(const Settings&, std::vector<tcp::Rail> rails = {});
   ~Process();  // ends the thread and every connection; waits at most a second for last words
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -53,7 +55,8 @@ class Process {
     void* owner = nullptr;
     uint64_t nonce = 0;
     Time since{};
-    std::deque<uint64_t> arrived;  // endpoints that nobody accepted yet
+    std::deque<uint64_t> arrived;                      // endpoints that nobody accepted yet
+    std::set<std::pair<uint64_t, uint32_t>> admitted;  // incarnation and instance of all that ever came
   };
   struct Ask {
     enum class What : uint8_t { dial, give_up, check } what;
@@ -111,6 +114,7 @@ class Process {
   void turned_down(Endpoint&, const Outgoing&, const Refusal&, Time now);
   void refused_by_host(Endpoint&, Time now);
   void accept_strangers(Time now);
+  void make_room_for_strangers();
   void pump(Incoming&, Time now);
   void decide(Incoming&, Time now);
   RefusalReason admit(Incoming&, const HelloFields&, Time now);
@@ -154,6 +158,8 @@ class Process {
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
   std::vector<std::unique_ptr<Incoming>> incoming_;
   Time next_tick_{};
+  bool listening_rests_ = false;      // no descriptors are left for who comes
+  std::atomic<Time> end_by_{kNever};  // last words are over then, for all
   std::atomic<bool> asleep_{false}, stopping_{false};
   std::thread thread_;
 };

@@ -12,7 +12,9 @@
 namespace megascale {
 namespace {
 
-constexpr Duration kDialFirst = 3s, kDialAgain = 1500ms;  // for one attempt to connect
+// For one attempt to connect. The kernel repeats a lost SYN only after a second, so a flap's attempts are shorter than that:
+// the path may come back at any time. Every fourth is longer, for a path whose round trip is.
+constexpr Duration kDialFirst = 3s, kDialAgain = 400ms, kDialPatiently = 1500ms;
 constexpr Duration kHandshake = 2500ms;                   // after that
 constexpr Duration kAdmitWithin = 5s;
 constexpr std::size_t kStrangersAtOnce = 256;
@@ -73,7 +75,7 @@ void Process::dial(Endpoint& e, int way, Epoch epoch, Purpose purpose, Time t) {
   }
   auto handshake =
       std::make_unique<DialerHandshake>(hello_for(e, purpose, epoch, w.rail), settings_.secret, nonce);
-  Talk talk(std::move(s).value(), std::move(handshake), t + (first ? kDialFirst : kDialAgain));
+  Talk talk(std::move(s).value(), std::move(handshake), t + (first ? kDialFirst : epoch % 4 == 3 ? kDialPatiently : kDialAgain));
   auto o = std::make_unique<Outgoing>(this, std::move(talk), e.id(), way, epoch, purpose);
   if (purpose == Purpose::probe) e.checks_under_way_++;
   watch(o->talk.fd(), o.get(), true, true);
@@ -153,20 +155,24 @@ void Process::refused_by_host(Endpoint& e, Time t) {
 // --------------------------------------------------------------------------------------------------
 
 void Process::accept_strangers(Time t) {
+  int error = 0;
   for (int i = 0; i < 64; i++) {
     sockaddr_storage a{};
     socklen_t n = sizeof a;
     tcp::Socket s(
         accept4(listening_.fd(), reinterpret_cast<sockaddr*>(&a), &n, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!s) return;
+    if (!s) {
+      error = errno;
+      break;
+    }
     tcp::Address here = tcp::local_address(s.fd());
     auto rail =
         std::find_if(rails_.begin(), rails_.end(), [&](const auto& r) { return r.address.same_host(here); });
-    if (rail == rails_.end() ||
-        incoming_.size() >= kStrangersAtOnce) {  // not one of our rails, or too many at once
+    if (rail == rails_.end()) {  // not one of our rails
       count(statistics_for(rails_[0].name).handshakes_refused);
       continue;
     }
+    make_room_for_strangers();
     tcp::tune(s.fd(), tuning_);
     Nonce nonce;
     if (!random_bytes(nonce)) continue;
@@ -178,6 +184,19 @@ void Process::accept_strangers(Time t) {
     watch(in->talk.fd(), in.get(), false, true);
     incoming_.push_back(std::move(in));
   }
+  // Without descriptors the queue cannot be emptied and would wake us forever: it is looked at again at the
+  // next tick.
+  listening_rests_ = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+  if (!listening_rests_) watch(listening_.fd(), &on_listen_, false, true);
+}
+
+// A peer says its lines within milliseconds, so of too many strangers it is the oldest that goes.
+void Process::make_room_for_strangers() {
+  if (incoming_.size() < kStrangersAtOnce) return;
+  Incoming& oldest = *incoming_[incoming_.size() - kStrangersAtOnce];
+  if (oldest.done) return;
+  count(statistics_for(rails_[static_cast<std::size_t>(oldest.rail)].name).handshakes_refused);
+  oldest.done = true;  // freed when this round of events is over
 }
 
 void Process::pump(Incoming& i, Time t) {
@@ -241,6 +260,8 @@ RefusalReason Process::admit(Incoming& i, const HelloFields& h, Time) {
   auto l = listeners_.find(h.connection_id);
   if (probe || l == listeners_.end() || l->second.nonce != h.connection_nonce)
     return RefusalReason::unknown_connection;
+  // A connection that was here and has ended does not begin anew, with its messages half way.
+  if (!l->second.admitted.emplace(h.incarnation, h.instance).second) return RefusalReason::closed;
   PeerIdentity peer{h.incarnation, {}, h.connection_id, h.connection_nonce, h.incarnation, h.instance};
   std::vector<Way> ways;
   for (const auto& a : h.own_addresses()) {

@@ -120,10 +120,15 @@ Result<std::vector<Rail>> by_address(const Settings& s, const ifaddrs* first) {
     if (!found)
       return Error{Code::invalid_usage, "MEGASCALE_RAILS: no interface of this host has the address " + text +
                                             "; see `ip address`"};
+    for (const auto& r : rails)
+      if (r.address.same_host(*a))
+        return Error{Code::invalid_usage, "MEGASCALE_RAILS names " + text + " twice"};
     Rail r = rail_of(*found);
     r.address = *a;
     rails.push_back(r);
   }
+  if (rails.empty())
+    return Error{Code::invalid_usage, "MEGASCALE_RAILS is set, but names no address; see `ip address`"};
   return rails;
 }
 
