@@ -72,7 +72,7 @@ class Member final : public Rendezvous::Core {
   }
 
   void hear(const wire::Header& header, std::string& body) {
-    if (header.kind == wire::Kind::refused) return refused(body);
+    if (header.kind == wire::Kind::refused) return give_up(body);
     if (!welcome_) return greet(header, body);
     std::string_view text = body;
     switch (header.kind) {
@@ -115,13 +115,18 @@ class Member final : public Rendezvous::Core {
     if (header.kind != wire::Kind::welcome || root_nonce_.empty()) return;
     const Digest proof = wire::prove(wire::Proof::welcome, options_.secret, root_nonce_, nonce_, rank, ranks);
     if (!equal_in_constant_time(proof, bytes_of(body))) {
-      return refused("whoever answers at " + options_.address +
+      return give_up("whoever answers at " + options_.address +
                      " does not know the job's secret; it is not rank 0");
     }
     welcome_ = true;
     socket_->forget_deadline();
     socket_->allow_bodies(wire::kMaxCollection);
     joined();
+  }
+
+  void give_up(const std::string& sentence) {
+    stopping_ = true;  // another attempt would end in the same way
+    refused(sentence);
   }
 
   void ended(const std::string& reason) {
