@@ -48,6 +48,10 @@ class Digester {
   explicit Digester(Report& report) : report_(report) {}
 
   void start_at(double mono_ns) { start_ = mono_ns; }
+  void know(const Json& event) {
+    if (event.contains("rank") && number(event, "rank") >= 0)
+      ranks_[number(event, "pid")] = number(event, "rank");
+  }
 
   void take(const Json& event) {
     std::string name = text(event, "event");
@@ -78,12 +82,21 @@ class Digester {
     return {static_cast<int64_t>(number(event, "pid")), text(event, "connection")};
   }
 
+  // "process 123 at 10.1.0.2" is "rank 2" where that process spoke up, too.
+  std::string peer_of(const Json& event) const {
+    std::string peer = text(event, "peer");
+    double pid = 0;
+    if (sscanf(peer.c_str(), "process %lf", &pid) != 1) return peer;
+    auto rank = ranks_.find(pid);
+    return rank == ranks_.end() ? peer : fmt::format("rank {}", rank->second);
+  }
+
   Flap& add(const Json& event, double at) {
     Flap flap;
     flap.at = at;
     flap.rank = event.contains("rank") ? static_cast<int64_t>(number(event, "rank")) : -1;
     flap.connection = text(event, "connection");
-    flap.peer = text(event, "peer");
+    flap.peer = peer_of(event);
     report_.flaps.push_back(flap);
     return report_.flaps.back();
   }
@@ -139,7 +152,8 @@ class Digester {
 
   Report& report_;
   double start_ = 0;
-  std::map<Key, size_t> open_;  // the last flap of a connection that has not recovered
+  std::map<double, double> ranks_;  // by process id
+  std::map<Key, size_t> open_;      // the last flap of a connection that has not recovered
 };
 
 std::string bytes_text(double bytes) {
@@ -244,6 +258,7 @@ Report digest(const std::vector<std::string>& lines) {
                             [](const Json& e) { return text(e, "event") == "lab_start"; });
   if (start == events.end()) start = events.begin();
   if (start != events.end()) digester.start_at(number(*start, "mono_ns"));
+  for (const Json& event : events) digester.know(event);
   for (const Json& event : events) digester.take(event);
   return report;
 }

@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <toml++/toml.h>
+#include "transport/base/toml.h"
 
 namespace megascale::lab {
 namespace {
@@ -33,10 +33,10 @@ class Reader {
          std::initializer_list<std::string_view> known)
       : table_(table), source_(source), what_(std::move(what)) {
     for (const auto& [key, value] : table) {
-      if (std::find(known.begin(), known.end(), key.str()) == known.end()) {
-        fail(value,
-             fmt::format("unknown key `{}` in {}; known are {}", key.str(), what_, fmt::join(known, ", ")));
-      }
+      if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
+      std::string names;
+      for (std::string_view name : known) names += (names.empty() ? "" : ", ") + std::string(name);
+      fail(value, fmt::format("unknown key `{}` in {}; known are {}", std::string(key.str()), what_, names));
     }
   }
 
@@ -183,13 +183,11 @@ std::string_view name_of(FaultKind kind) {
 
 Schedule parse_schedule(std::string_view text, const std::string& source, const Shape& shape,
                         const std::string& after_file) {
-  toml::table document;
-  try {
-    document = toml::parse(text, source);
-  } catch (const toml::parse_error& error) {
-    throw std::invalid_argument(
-        fmt::format("{}:{}: {}", source, error.source().begin.line, error.description()));
+  ParsedToml parsed = parse_toml(text);
+  if (!parsed.table) {
+    throw std::invalid_argument(fmt::format("{}:{}: {}", source, parsed.line, parsed.description));
   }
+  const toml::table& document = *parsed.table;
   Reader reader(document, source, "a schedule of faults", {"after_file", "fault", "rotate"});
   std::string base = after_file.empty() ? reader.text("after_file") : after_file;
   Schedule schedule;

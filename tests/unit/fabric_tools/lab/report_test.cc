@@ -20,7 +20,7 @@ std::vector<std::string> a_job() {
       R"({"mono_ns":10000000000,"pid":1,"rank":-1,"event":"lab_start"})",
       R"({"mono_ns":12000000000,"pid":7,"rank":1,"event":"flap","connection":"c","peer":"rank 0","rail":"rail0","cause":"silence"})",
       R"({"mono_ns":12500000000,"pid":7,"rank":1,"event":"flap","connection":"c","peer":"rank 0","rail":"rail1","cause":"reset"})",
-      R"({"mono_ns":12000000000,"pid":8,"rank":0,"event":"flap","connection":"c","peer":"rank 1","rail":"rail0","cause":"silence"})",
+      R"({"mono_ns":12000000000,"pid":8,"rank":0,"event":"flap","connection":"c","peer":"process 7 at 10.1.0.2","rail":"rail0","cause":"silence"})",
       R"({"mono_ns":11500000000,"pid":1,"rank":-1,"event":"fault","kind":"drop","place":"host 0, rail 0","phase":"begin","effect":"done","for_s":3})",
       R"({"mono_ns":14000000000,"pid":7,"event":"returned","rail":"rail0"})",
       R"({"mono_ns":15000000000,"pid":7,"event":"rail","rail":"rail0","bytes_sent":1000,"bytes_received":10,"rtt_us":20})",
@@ -52,6 +52,12 @@ TEST(Report, AddsUpARailOverProcesses) {
   EXPECT_EQ(rail.processes, 2);
   EXPECT_EQ(rail.bytes_sent, 1500);
   EXPECT_EQ(rail.bytes_received, 15);
+}
+
+TEST(Report, PeersAreNamedByRankWhereItIsKnown) {
+  std::vector<std::string> peers;
+  for (const Flap& flap : digest(a_job()).flaps) peers.push_back(flap.peer);
+  EXPECT_THAT(peers, testing::UnorderedElementsAre("rank 0", "rank 0", "rank 1"));
 }
 
 TEST(Report, TablesHoldWhatHappened) {

@@ -78,6 +78,7 @@ TEST(Schedule, ComplaintsNameFileAndLine) {
               HasSubstr("less than `every`"));
   EXPECT_THAT(complaint("[rotate]\nkinds = [\"sigkill\"]\n"), HasSubstr("cannot be undone"));
   EXPECT_THAT(complaint("[[fault]\n"), HasSubstr("f.toml:1:"));
+  EXPECT_THAT(complaint("\n[[["), HasSubstr("f.toml:2:"));
   EXPECT_THAT(complaint(""), HasSubstr("neither"));
   EXPECT_THROW(read_schedule("/nonexistent/f.toml", kShape), std::invalid_argument);
 }
