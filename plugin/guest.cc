@@ -70,7 +70,7 @@ abi::Result Guest::enter(abi::LogFunction log) {
     nccl_log = log;
     log_to(through_nccl);
   }
-  if (users_ == 0 && !process_) {
+  if (!process_ && (users_ == 0 || !rails_.empty())) {
     abi::Result r = start();
     if (r != abi::kSuccess) return r;
   }
@@ -78,7 +78,7 @@ abi::Result Guest::enter(abi::LogFunction log) {
   return abi::kSuccess;
 }
 
-abi::Result Guest::start() {
+abi::Result Guest::read_settings() {
   std::vector<std::string> complaints;
   Settings s = load_settings(&complaints);
   log_up_to(s.log);
@@ -88,14 +88,26 @@ abi::Result Guest::start() {
          s.secret_file.c_str());
     return abi::kInvalidUsage;
   }
-  if (auto why = open_events(s.events, s.rank); !why.empty()) logf(Level::warn, "%s", why.c_str());
-  auto process = Process::start(s);
+  settings_ = std::move(s);
+  return abi::kSuccess;
+}
+
+abi::Result Guest::start() {
+  if (!settings_)
+    if (abi::Result r = read_settings(); r != abi::kSuccess) return r;
+  const Settings& s = *settings_;
+  if (auto why = s.events.empty() ? "" : open_events(s.events, s.rank); !why.empty()) logf(Level::warn, "%s", why.c_str());
+  auto process = Process::start(s, rails_);
   if (!process) {
     logf(Level::warn, "no device can be used: %s", process.error().message.c_str());
-    if (!s.rails.empty() || !s.interfaces.empty()) return to_nccl(process.error().code);
-    return abi::kSuccess;  // with no devices NCCL goes on to the next network
+    if (!rails_.empty()) return abi::kSuccess;  // a late init does not fail; what it is for will, aloud
+    bool asked_for = !s.rails.empty() || !s.interfaces.empty();
+    settings_.reset();  // may be put right before the next init
+    return asked_for ? to_nccl(process.error().code)
+                     : abi::kSuccess;  // without devices NCCL takes another network
   }
   process_ = std::move(process).value();
+  rails_ = process_->rails();
   reported_ = false;
   // A link that copies cannot keep the 128-byte lines of LL128 whole for a GPU that reads them on the way.
   if (!getenv("NCCL_PROTO")) {
@@ -168,7 +180,8 @@ abi::Result Guest::merge(int* device, const int* members, int n) {
         devices_[static_cast<std::size_t>(m)]->rails.size() != 1)
       return abi::kInvalidArgument;
     const Device& part = *devices_[static_cast<std::size_t>(m)];
-    // NCCL takes devices without a PCI path for ports of one card, merges them, and then finds no way to the result.
+    // NCCL takes devices without a PCI path for ports of one card, merges them, and then finds no way to the
+    // result.
     if (part.pci_path.empty() && n > 1) return abi::kInvalidUsage;
     if (std::find(d.rails.begin(), d.rails.end(), part.rails[0]) != d.rails.end())
       return abi::kInvalidArgument;

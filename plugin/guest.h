@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,11 +44,16 @@ class Guest {
   void report();  // statistics as events and, if asked for, a summary
 
  private:
+  abi::Result read_settings();
   abi::Result start();
   void describe();
 
   std::mutex mutex_;
   int users_ = 0;
+  // What the first start found is kept for the later ones: the numbers of devices must keep their meaning,
+  // and an init that fails late would leave one communicator on another network than its peers.
+  std::optional<Settings> settings_;
+  std::vector<tcp::Rail> rails_;
   std::unique_ptr<Process> process_;
   std::vector<std::unique_ptr<Device>> devices_;
   bool reported_ = false;

@@ -50,8 +50,7 @@ abi::Result devices(int* n) {
   return abi::kSuccess;
 }
 
-// ---- connections
-// ------------------------------------------------------------------------------------------------
+// ---- connections ----
 
 abi::Result listen(void* context, int device, void* handle, void** listen_comm) {
   *listen_comm = nullptr;
@@ -89,7 +88,8 @@ abi::Result connect(void* context, int device, void* handle, void** send_comm, a
     return abi::kSuccess;
   }
   Endpoint* e = p->find(attempt);
-  if (!e) return refuse(Code::invalid_argument, "connect was called again for an attempt that is over");
+  if (!e || !e->sender())
+    return refuse(Code::invalid_argument, "connect was called again for an attempt that is over");
   Error error;
   {
     Entered in(*e);
@@ -131,8 +131,7 @@ abi::Result close_listen(void* listen_comm) {
   return abi::kSuccess;
 }
 
-// ---- memory
-// -----------------------------------------------------------------------------------------------------
+// ---- memory ----
 
 abi::Result reg(void* comm, void* data, std::size_t size, int type, void** mhandle) {
   *mhandle = nullptr;
@@ -158,8 +157,7 @@ abi::Result dereg(void* comm, void* mhandle) {
   return abi::kSuccess;
 }
 
-// ---- data
-// -------------------------------------------------------------------------------------------------------
+// ---- data ----
 
 abi::Result isend(void* comm, void* data, std::size_t size, int, void* mhandle, void** request) {
   *request = nullptr;  // a stale pointer was there; null says "not now"

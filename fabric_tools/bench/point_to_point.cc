@@ -2,8 +2,8 @@
 
 #include <sched.h>
 
-#include <thread>
 #include <sys/resource.h>
+#include <thread>
 
 #include <algorithm>
 #include <cstring>

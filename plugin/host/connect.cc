@@ -1,6 +1,5 @@
 #include "plugin/host/connect.h"
 
-
 #include <array>
 #include <cstring>
 #include <set>

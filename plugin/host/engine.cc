@@ -1,6 +1,5 @@
 #include "plugin/host/engine.h"
 
-
 #include <algorithm>
 #include <cstring>
 
@@ -15,12 +14,12 @@ using namespace std::chrono_literals;
 
 constexpr auto kExplanation = 300ms;  // how long an error waits for the news of who failed first
 constexpr auto kMoment = 20us;
-constexpr auto kDoze = 250us;         // of the thread while others push, and while it finds nothing to do
+constexpr auto kDoze = 250us;  // of the thread while others push, and while it finds nothing to do
 constexpr int kDozesBeforeSleep = 40;
 
-// A waiting thread: spins a little, since an answer on a fast network takes microseconds, then sleeps for moments, since
-// more ranks than cores is normal on one host. It does not yield: threads that only yield may starve those that they
-// wait for.
+// A waiting thread: spins a little, since an answer on a fast network takes microseconds, then sleeps for
+// moments, since more ranks than cores is normal on one host. It does not yield: threads that only yield may
+// starve those that they wait for.
 class Patience {
  public:
   static constexpr int kSpins = 64;

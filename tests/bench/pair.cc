@@ -85,7 +85,9 @@ double seconds_now() {
 double cpu_seconds() {
   rusage r;
   getrusage(RUSAGE_SELF, &r);
-  auto s = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6; };
+  auto s = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
+  };
   return s(r.ru_utime) + s(r.ru_stime);
 }
 

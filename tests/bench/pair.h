@@ -34,8 +34,8 @@ struct Outcome {
 
 using Side = std::function<Cost(const Exchange&)>;
 
-// Runs `sender` on the first CPU and `receiver` on the second; wall time is from the sender's begin to the later end.
-// Throws when either fails or does not end within the deadline.
+// Runs `sender` on the first CPU and `receiver` on the second; wall time is from the sender's begin to the
+// later end. Throws when either fails or does not end within the deadline.
 Outcome run_pair(const Side& sender, const Side& receiver);
 
 // Plain TCP, the yardstick: blocking writes of 1 MiB; a spinning ping-pong.
@@ -44,7 +44,8 @@ Side plain_stream_receiver(std::size_t total, const std::string& algorithm);
 Side plain_ping(int rounds, std::size_t bytes, const std::string& algorithm, bool first);
 
 // Through a plugin's ncclNet interface, `window` operations in flight, the oldest tested first.
-Side plugin_stream(const std::string& plugin, std::size_t total, std::size_t message, int connections, bool sends);
+Side plugin_stream(const std::string& plugin, std::size_t total, std::size_t message, int connections,
+                   bool sends);
 Side plugin_ping(const std::string& plugin, int rounds, std::size_t bytes, bool first);
 
 }  // namespace megascale::bench

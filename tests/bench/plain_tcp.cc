@@ -18,7 +18,8 @@ constexpr std::size_t kWrite = 1 << 20;
 int made(const std::string& algorithm) {
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  if (!algorithm.empty() && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm.data(), static_cast<socklen_t>(algorithm.size())))
+  if (!algorithm.empty() &&
+      setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm.data(), static_cast<socklen_t>(algorithm.size())))
     throw std::runtime_error("this kernel does not allow the TCP algorithm " + algorithm);
   return fd;
 }
@@ -35,7 +36,8 @@ int connected(const Exchange& x, const std::string& algorithm, bool listens) {
     if (connect(fd, reinterpret_cast<sockaddr*>(&a), n)) throw std::runtime_error("cannot connect");
     return fd;
   }
-  if (bind(fd, reinterpret_cast<sockaddr*>(&a), n) || listen(fd, 1) || getsockname(fd, reinterpret_cast<sockaddr*>(&a), &n))
+  if (bind(fd, reinterpret_cast<sockaddr*>(&a), n) || listen(fd, 1) ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&a), &n))
     throw std::runtime_error("cannot listen");
   x.tell(&a, sizeof a);
   int c = accept(fd, nullptr, nullptr), one = 1;

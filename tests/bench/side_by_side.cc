@@ -1,5 +1,6 @@
-// Compares the plugin with plain TCP in one run, alternating: throughput and CPU time of one and of four connections at
-// 1, 4 and 64 MiB, and half the round trip of 8 bytes. Prints medians, ranges and ratios. See docs/performance.md.
+// Compares the plugin with plain TCP in one run, alternating: throughput and CPU time of one and of four
+// connections at 1, 4 and 64 MiB, and half the round trip of 8 bytes. Prints medians, ranges and ratios. See
+// docs/performance.md.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,9 @@ struct Series {
   std::vector<double> values;
   double at(double q) {
     std::sort(values.begin(), values.end());
-    return values.empty() ? 0 : values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+    return values.empty()
+               ? 0
+               : values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
   }
   double median() { return at(0.5); }
   double least() { return at(0); }
@@ -33,8 +36,8 @@ struct Row {
 double percentile(std::vector<double> v, double q) { return Series{std::move(v)}.at(q) * 1e6; }
 
 void print(const char* what, Row& r) {
-  printf("%-28s %6.2f [%5.2f..%5.2f] GB/s  %5.3f [%.3f..%.3f] s/GB", what, r.speed.median(), r.speed.least(), r.speed.most(),
-         r.cpu.median(), r.cpu.least(), r.cpu.most());
+  printf("%-28s %6.2f [%5.2f..%5.2f] GB/s  %5.3f [%.3f..%.3f] s/GB", what, r.speed.median(), r.speed.least(),
+         r.speed.most(), r.cpu.median(), r.cpu.least(), r.cpu.most());
   if (!r.ratio.values.empty())
     printf("   %4.2f [%.2f..%.2f] x plain, CPU %4.2f x", r.ratio.median(), r.ratio.least(), r.ratio.most(),
            r.cpu_ratio.median());
@@ -42,15 +45,23 @@ void print(const char* what, Row& r) {
 }
 
 void throughput(const std::string& plugin, const std::string& algorithm, int repetitions) {
-  struct Case { const char* name; std::size_t message; int connections; std::size_t total; };
-  const Case cases[] = {{"plugin 1 MiB", 1 << 20, 1, 3u << 30}, {"plugin 4 MiB", 4 << 20, 1, 3u << 30},
-                        {"plugin 64 MiB", 64 << 20, 1, 3u << 30}, {"plugin 4 x 1 MiB", 1 << 20, 4, 3u << 30},
+  struct Case {
+    const char* name;
+    std::size_t message;
+    int connections;
+    std::size_t total;
+  };
+  const Case cases[] = {{"plugin 1 MiB", 1 << 20, 1, 3u << 30},
+                        {"plugin 4 MiB", 4 << 20, 1, 3u << 30},
+                        {"plugin 64 MiB", 64 << 20, 1, 3u << 30},
+                        {"plugin 4 x 1 MiB", 1 << 20, 4, 3u << 30},
                         {"plugin 4 x 4 MiB", 4 << 20, 4, 3u << 30}};
   Row plain, rows[std::size(cases)];
   for (int i = 0; i < repetitions; i++)
     for (std::size_t k = 0; k < std::size(cases); k++) {
       double g = static_cast<double>(cases[k].total) / kGiga;
-      auto a = run_pair(plain_stream_sender(cases[k].total, algorithm), plain_stream_receiver(cases[k].total, algorithm));
+      auto a = run_pair(plain_stream_sender(cases[k].total, algorithm),
+                        plain_stream_receiver(cases[k].total, algorithm));
       auto b = run_pair(plugin_stream(plugin, cases[k].total, cases[k].message, cases[k].connections, true),
                         plugin_stream(plugin, cases[k].total, cases[k].message, cases[k].connections, false));
       plain.speed.values.push_back(g / a.wall);
@@ -78,32 +89,35 @@ void latency(const std::string& plugin, const std::string& algorithm, int repeti
   }
   const char* names[] = {"plain TCP, spinning, 8 B", "plugin, 8 B"};
   for (int k = 0; k < 2; k++)
-    printf("%-28s half round trip p50 %5.2f [%5.2f..%5.2f] us  p99 %5.2f [%5.2f..%5.2f] us\n", names[k], p50[k].median(),
-           p50[k].least(), p50[k].most(), p99[k].median(), p99[k].least(), p99[k].most());
+    printf("%-28s half round trip p50 %5.2f [%5.2f..%5.2f] us  p99 %5.2f [%5.2f..%5.2f] us\n", names[k],
+           p50[k].median(), p50[k].least(), p50[k].most(), p99[k].median(), p99[k].least(), p99[k].most());
   printf("%-28s %.2f [%.2f..%.2f] x plain\n", "", ratio.median(), ratio.least(), ratio.most());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string plugin = MEGASCALE_PLUGIN, algorithm = "reno";
+  std::string plugin = MEGASCALE_PLUGIN, algorithm = "reno", only;
   int repetitions = 7;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!strcmp(argv[i], "--plugin")) plugin = argv[i + 1];
     else if (!strcmp(argv[i], "--algorithm")) algorithm = argv[i + 1];
+    else if (!strcmp(argv[i], "--only")) only = argv[i + 1];
     else if (!strcmp(argv[i], "--repetitions")) repetitions = atoi(argv[i + 1]);
     else argc = 0;
   }
   if (argc == 0 || argc % 2 == 0 || repetitions < 1) {
-    fprintf(stderr, "usage: side_by_side [--plugin PATH] [--algorithm reno|cubic|...|default] [--repetitions N]\n");
+    fprintf(stderr,
+            "usage: side_by_side [--plugin PATH] [--algorithm reno|cubic|...|default] [--repetitions N]\n"
+            "                    [--only throughput|latency]\n");
     return 2;
   }
   setenv("MEGASCALE_RAILS", "127.0.0.1", 0);
   setenv("MEGASCALE_LOG", "warn", 0);
   setenv("MEGASCALE_TCP_ALGORITHM", algorithm == "default" ? "auto" : algorithm.c_str(), 0);
   try {
-    throughput(plugin, algorithm == "default" ? "" : algorithm, repetitions);
-    latency(plugin, algorithm == "default" ? "" : algorithm, repetitions);
+    if (only != "latency") throughput(plugin, algorithm == "default" ? "" : algorithm, repetitions);
+    if (only != "throughput") latency(plugin, algorithm == "default" ? "" : algorithm, repetitions);
   } catch (const std::exception& e) {
     fprintf(stderr, "side_by_side: %s\n", e.what());
     return 3;

@@ -73,7 +73,8 @@ struct Comm {
 
 }  // namespace
 
-Side plugin_stream(const std::string& plugin, std::size_t total, std::size_t message, int connections, bool sends) {
+Side plugin_stream(const std::string& plugin, std::size_t total, std::size_t message, int connections,
+                   bool sends) {
   return [=](const Exchange& x) {
     auto net = host::attach(plugin, 1);
     std::vector<Comm> comms(static_cast<std::size_t>(connections));

@@ -11,7 +11,8 @@ namespace megascale {
 namespace {
 constexpr uint64_t ones(int n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
 
-// Small messages run ahead of their grants, so a STATE can wait until several are due or this long.
+// Small messages run ahead of their grants, so a STATE can wait until several are due, or until it has been
+// quiet for so long.
 constexpr Duration kLazy = 20us;
 constexpr uint64_t kLazyMessages = Sender::kAhead / 2;
 constexpr Duration kCheckFirst = 50ms, kCheckLast = 1s;
@@ -36,7 +37,7 @@ Request* Receiver::post(std::byte* data, Bytes capacity, const void* mark, Time 
   s.mark = mark;
   s.busy = true;
   s.done = false;
-  if (!dirty_) dirty_since_ = now;
+  dirty_since_ = now;
   dirty_ = true;
   if (s.whole) deliver();  // it came early
   if (bulk_ || posted_ - said_posted_ >= kLazyMessages) say_state();
@@ -132,7 +133,7 @@ void Receiver::deliver() {
     s.whole = false;
     s.done = true;
     completed_++;
-    if (!dirty_) dirty_since_ = now_;
+    dirty_since_ = now_;
     dirty_ = true;
   }
 }
@@ -195,7 +196,7 @@ void Receiver::move(Time now) {
 void Receiver::record(Attached& a, wire::Kind k, ConstBytes b) {
   if (k == wire::Kind::leave) {
     drop(a, Cause::closed);
-    if (!dirty_) dirty_since_ = now_;
+    dirty_since_ = now_;
     dirty_ = true;  // the sender does not listen on it any more: what was said there last may be lost
     return;
   }
@@ -267,7 +268,7 @@ bool Receiver::accepted(std::unique_ptr<Link> link, Epoch epoch, const Path& pat
 }
 
 void Receiver::link_broke(Attached&, Life, Cause) {
-  if (!dirty_) dirty_since_ = now_;
+  dirty_since_ = now_;
   dirty_ = true;  // what was said last may have been lost with it
   next_check_of_peer_ = now_;
   check_back_off_ = kCheckFirst;

@@ -40,6 +40,9 @@ Request* Sender::post(const std::byte* data, Bytes size, const void* mark, Time 
          now);
     return nullptr;
   }
+  // A caller whose messages are done as soon as they are copied never tests them, and so would never hear
+  // that copies are free again.
+  if (size <= kEager && std::popcount(copies_free_) <= static_cast<int>(kAhead / 2)) listen(now);
   Slot& s = slot(next_);
   if (next_ - completed_ >= kWindow || s.busy) return nullptr;
   s.message = next_++;
@@ -58,11 +61,16 @@ Request* Sender::post(const std::byte* data, Bytes size, const void* mark, Time 
     if (size) std::memcpy(copies_.get() + static_cast<std::size_t>(s.copy) * kEager, data, size);
     s.data = copies_.get() + static_cast<std::size_t>(s.copy) * kEager;
     s.mark = nullptr;
-    s.done = true;
   }
   now_ = now;
   move(now);
   return &s;
+}
+
+void Sender::listen(Time now) {
+  now_ = now;
+  for (std::size_t i = 0; i < links_.size(); i++)
+    if (links_[i].link) links_[i].link->poll(*this, now);
 }
 
 bool Sender::forget(const void* mark, Time now) {
@@ -117,6 +125,8 @@ bool Sender::put_chunk(Slot& s, Attached& a, int index, Time now) {
   if (p == Post::ok) {
     count(a.statistics->bytes_sent, c.bytes());
     if (index == 0) count(a.statistics->messages_sent);
+    // A copied message is done once the kernel has all of it: nobody may call again to push it on.
+    if (s.copy >= 0 && !s.todo && !a.link->wants_out()) s.done = true;
   }
   return p != Post::again;
 }

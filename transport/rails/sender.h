@@ -14,7 +14,7 @@ class Sender final : public Connection {
   // Messages up to kEager bytes may travel before they are granted, at most kAhead of them, and are done as
   // soon as they were copied (the copies are bounded too).
   static constexpr Bytes kEager = 4096;
-  static constexpr uint64_t kAhead = 16;
+  static constexpr uint64_t kAhead = 32;
   static constexpr std::size_t kWindow = wire::kWindow;
   static constexpr std::size_t kPaths = wire::kEpochs / 2;  // an OPEN can name a link and a dial of each
 
@@ -65,6 +65,7 @@ class Sender final : public Connection {
   std::byte* land(Link&, const Chunk&) override { return nullptr; }
   void placed(Link& l, const Chunk&) override { broke(l, Cause::protocol); }
 
+  void listen(Time now);
   Slot& slot(MessageId m) { return slots_[m % kWindow]; }
   bool may_travel(const Slot&) const;
   Attached* link_with_room(Time now);

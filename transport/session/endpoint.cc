@@ -32,7 +32,8 @@ Endpoint::Endpoint(Process& process, uint64_t id, void* owner, PeerIdentity peer
 }
 
 void Endpoint::enter() {
-  // A short sleep, not a yield: where many threads only yield, the scheduler may never get to who holds the lock.
+  // A short sleep, not a yield: where many threads only yield, the scheduler may never get to who holds the
+  // lock.
   constexpr timespec kNap{0, 20'000};
   for (int spins = 0; !try_enter(); spins++)
     if (spins > 100) clock_nanosleep(CLOCK_MONOTONIC, 0, &kNap, nullptr);

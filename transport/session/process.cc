@@ -35,8 +35,7 @@ Time now() {
   return Time(Duration(t.tv_sec * 1'000'000'000 + t.tv_nsec));
 }
 
-// ---- beginning and end
-// ------------------------------------------------------------------------------------------
+// ---- beginning and end ----
 
 Process::Process(const Settings& s) : settings_(s) {}
 
@@ -111,8 +110,7 @@ bool Process::watch(int fd, Waiter* w, bool out, bool once) {
   return errno == ENOENT && !epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &e);
 }
 
-// ---- what callers ask for
-// ---------------------------------------------------------------------------------------
+// ---- what callers ask for ----
 
 ConnectionOptions Process::options(int homes) const {
   ConnectionOptions o;
@@ -271,8 +269,7 @@ void Process::close_owned(void* owner) {
     if (e->owner() == owner && !e->closing_) close(e);
 }
 
-// ---- the thread
-// -------------------------------------------------------------------------------------------------
+// ---- the thread ----
 
 void Process::wake() {
   uint64_t one = 1;

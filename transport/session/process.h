@@ -117,6 +117,7 @@ class Process {
   void make_room_for_strangers();
   void pump(Incoming&, Time now);
   void decide(Incoming&, Time now);
+  Endpoint* find(const HelloFields&);
   RefusalReason admit(Incoming&, const HelloFields&, Time now);
   void hand_over(Incoming&, Time now);
   void count_refusal(int rail, const Refusal&, const tcp::Address& from);

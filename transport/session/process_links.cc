@@ -12,10 +12,11 @@
 namespace megascale {
 namespace {
 
-// For one attempt to connect. The kernel repeats a lost SYN only after a second, so a flap's attempts are shorter than that:
-// the path may come back at any time. Every fourth is longer, for a path whose round trip is.
+// For one attempt to connect. The kernel repeats a lost SYN only after a second, so a flap's attempts are
+// shorter than that: the path may come back at any time. Every fourth is longer, for a path whose round trip
+// is.
 constexpr Duration kDialFirst = 3s, kDialAgain = 400ms, kDialPatiently = 1500ms;
-constexpr Duration kHandshake = 2500ms;                   // after that
+constexpr Duration kHandshake = 2500ms;  // after that
 constexpr Duration kAdmitWithin = 5s;
 constexpr std::size_t kStrangersAtOnce = 256;
 constexpr int kRefusalsBelieved =
@@ -35,8 +36,7 @@ tcp::Address heard(const HandshakeAddress& h, uint16_t port) {
 
 }  // namespace
 
-// ---- dialling
-// ---------------------------------------------------------------------------------------------------
+// ---- dialling ----
 
 HelloFields Process::hello_for(const Endpoint& e, Purpose purpose, Epoch epoch, int rail) const {
   HelloFields h;
@@ -75,7 +75,10 @@ void Process::dial(Endpoint& e, int way, Epoch epoch, Purpose purpose, Time t) {
   }
   auto handshake =
       std::make_unique<DialerHandshake>(hello_for(e, purpose, epoch, w.rail), settings_.secret, nonce);
-  Talk talk(std::move(s).value(), std::move(handshake), t + (first ? kDialFirst : epoch % 4 == 3 ? kDialPatiently : kDialAgain));
+  Talk talk(std::move(s).value(), std::move(handshake),
+            t + (first            ? kDialFirst
+                 : epoch % 4 == 3 ? kDialPatiently
+                                  : kDialAgain));
   auto o = std::make_unique<Outgoing>(this, std::move(talk), e.id(), way, epoch, purpose);
   if (purpose == Purpose::probe) e.checks_under_way_++;
   watch(o->talk.fd(), o.get(), true, true);
@@ -151,8 +154,7 @@ void Process::refused_by_host(Endpoint& e, Time t) {
   e.connection().peer_gone("its host answers, but the process does not exist any more", t);
 }
 
-// ---- admitting
-// --------------------------------------------------------------------------------------------------
+// ---- admitting ----
 
 void Process::accept_strangers(Time t) {
   int error = 0;
@@ -243,20 +245,32 @@ void Process::decide(Incoming& i, Time t) {
   else handshake.refuse(reason);
 }
 
+// The end of the connection that a peer means.
+Endpoint* Process::find(const HelloFields& h) {
+  const bool probe = h.purpose == Purpose::probe;
+  std::lock_guard lock(mutex_);
+  for (auto& [id, e] : endpoints_) {
+    const PeerIdentity& p = e->peer();
+    if (p.listener == h.connection_id && p.nonce == h.connection_nonce && p.instance == h.instance &&
+        p.incarnation == h.incarnation && (e->sender() != nullptr) == probe)
+      return e.get();
+  }
+  return nullptr;
+}
+
 // Whether a peer that proved itself may have what it wants; makes the receiving end of a new connection.
 RefusalReason Process::admit(Incoming& i, const HelloFields& h, Time) {
   if (h.expected_incarnation != incarnation_) return RefusalReason::stale_incarnation;
-  std::lock_guard lock(mutex_);
-  bool probe = h.purpose == Purpose::probe;
-  for (auto& [id, e] : endpoints_) {
-    const PeerIdentity& p = e->peer();
-    if (p.listener != h.connection_id || p.nonce != h.connection_nonce || p.instance != h.instance ||
-        p.incarnation != h.incarnation || (e->sender() != nullptr) != probe)
-      continue;
-    if (e->closing_) return RefusalReason::closed;
-    i.endpoint = id;
+  const bool probe = h.purpose == Purpose::probe;
+  if (Endpoint* e = find(h)) {
+    Entered in(*e);
+    auto state = e->connection().state();
+    bool over = state == Connection::State::failed || state == Connection::State::closed;
+    if (e->closing_ || over) return RefusalReason::closed;
+    i.endpoint = e->id();
     return RefusalReason::none;
   }
+  std::lock_guard lock(mutex_);
   auto l = listeners_.find(h.connection_id);
   if (probe || l == listeners_.end() || l->second.nonce != h.connection_nonce)
     return RefusalReason::unknown_connection;
@@ -304,8 +318,7 @@ void Process::hand_over(Incoming& i, Time t) {
   arm(*e);
 }
 
-// ---- rails
-// ------------------------------------------------------------------------------------------------------
+// ---- rails ----
 
 void Process::read_netlink(Time t) {
   bool any = false;

@@ -83,6 +83,7 @@ Tuning choose_tuning(const Settings& s) {
 
 void tune(int fd, const Tuning& t) {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, IPPROTO_TCP, TCP_QUICKACK, 0);
   if (!t.algorithm.empty())
     setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, t.algorithm.data(),
                static_cast<socklen_t>(t.algorithm.size()));

@@ -15,6 +15,7 @@
 namespace megascale::tcp {
 namespace {
 
+constexpr std::size_t kNearTheEnd = 256 << 10;
 constexpr int kReadsPerPoll = 8;  // then the caller gets its turn
 constexpr Duration kReportEvery = 100ms;
 constexpr std::size_t kQueue = 64 * sizeof(Frame);
@@ -41,20 +42,29 @@ TcpLink::TcpLink(int fd, Side side, Duration flap_detect, RailStatistics& statis
 
 TcpLink::~TcpLink() { fence(); }
 
-// ---- out
-// --------------------------------------------------------------------------------------------------------
+// ---- out ----
 
 // False: the link is broken. Takes what the socket takes.
 bool TcpLink::send_some(Sink& sink, const void* a, std::size_t na, const void* b, std::size_t nb,
                         std::size_t& sent) {
-  iovec v[2] = {{const_cast<void*>(a), na}, {const_cast<void*>(b), nb}};
-  msghdr m{};
-  m.msg_iov = na ? v : v + 1;
-  m.msg_iovlen = na && nb ? 2 : 1;
-  ssize_t n = sendmsg(fd_, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+  ssize_t n;
+  if (na && nb) {
+    iovec v[2] = {{const_cast<void*>(a), na}, {const_cast<void*>(b), nb}};
+    msghdr m{};
+    m.msg_iov = v;
+    m.msg_iovlen = 2;
+    n = sendmsg(fd_, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+  } else {
+    n = send(fd_, na ? a : b, na ? na : nb, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
   sent = n > 0 ? static_cast<std::size_t>(n) : 0;
   if (n >= 0 || errno == EAGAIN || errno == EINTR || errno == ENOBUFS) return true;
-  give_up_errno(sink, errno);
+  write_error_ = errno;
+  if (in_read_) return true;  // which goes on, and finds the end
+  // What the other end said last, perhaps why it closed, is still there.
+  for (int i = 0; i < kReadsPerPoll && read_some(sink); i++) {
+  }
+  give_up_errno(sink, write_error_);
   return false;
 }
 
@@ -96,8 +106,7 @@ bool TcpLink::flush(Sink& sink) {
   return true;
 }
 
-// ---- in
-// ---------------------------------------------------------------------------------------------------------
+// ---- in ----
 
 void TcpLink::poll(Sink& sink, Time) {
   if (fenced_) {
@@ -115,27 +124,34 @@ void TcpLink::poll(Sink& sink, Time) {
 
 // Reads once; false: nothing more to be had now.
 bool TcpLink::read_some(Sink& sink) {
-  iovec v[2];
-  int n_v = 0;
-  std::size_t body = 0;
-  int flags = MSG_DONTWAIT;
-  if (reading_ != Reading::frame) {
-    body = left_;
-    if (reading_ == Reading::unwanted) flags |= MSG_TRUNC;  // thrown away by the kernel, not copied
-    v[n_v++] = {into_, left_};
+  in_read_ = true;
+  bool more = read_once(sink);
+  in_read_ = false;
+  return more;
+}
+
+bool TcpLink::read_once(Sink& sink) {
+  std::size_t body = reading_ == Reading::frame ? 0 : left_;
+  // What follows a payload is asked for together with its end, never while most of it is still to come.
+  std::size_t room = reading_ == Reading::unwanted || body > kNearTheEnd ? 0 : stage_ - staged_;
+  ssize_t r;
+  if (body && room) {
+    iovec v[2] = {{into_, body}, {staging_.data() + staged_, room}};
+    msghdr m{};
+    m.msg_iov = v;
+    m.msg_iovlen = 2;
+    r = recvmsg(fd_, &m, MSG_DONTWAIT);
+  } else if (body) {  // unwanted bytes are thrown away by the kernel, not copied
+    r = recv(fd_, into_, body, reading_ == Reading::unwanted ? MSG_DONTWAIT | MSG_TRUNC : MSG_DONTWAIT);
+  } else {
+    r = recv(fd_, staging_.data() + staged_, room, MSG_DONTWAIT);
   }
-  std::size_t room = stage_ - staged_;
-  if (reading_ != Reading::unwanted) v[n_v++] = {staging_.data() + staged_, room};
-  msghdr m{};
-  m.msg_iov = v;
-  m.msg_iovlen = static_cast<std::size_t>(n_v);
-  ssize_t r = reading_ == Reading::unwanted ? recv(fd_, nullptr, left_, flags) : recvmsg(fd_, &m, flags);
   if (r < 0) {
     if (errno != EAGAIN && errno != EINTR) give_up_errno(sink, errno);
     return false;
   }
-  if (r == 0) return give_up(sink, Cause::closed), false;
-  std::size_t got = static_cast<std::size_t>(r), want = body + (reading_ == Reading::unwanted ? 0 : room);
+  if (r == 0) return give_up(sink, write_error_ ? cause_of(write_error_) : Cause::closed), false;
+  std::size_t got = static_cast<std::size_t>(r), want = body + room;
   bool full = got == want;  // otherwise the socket is empty: the next read would only say so
   std::size_t of_body = std::min(got, body);
   staged_ += got - of_body;
@@ -211,8 +227,7 @@ bool TcpLink::take_frame(Sink& sink, const Frame& f) {
   return true;
 }
 
-// ---- life and death
-// ---------------------------------------------------------------------------------------------
+// ---- life and death ----
 
 void TcpLink::give_up(Sink& sink, Cause cause) {
   if (broken_ || fenced_) return;

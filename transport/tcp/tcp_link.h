@@ -40,6 +40,7 @@ class TcpLink final : public Link {
   bool flush(Sink&);
   bool send_some(Sink&, const void* a, std::size_t na, const void* b, std::size_t nb, std::size_t& sent);
   bool read_some(Sink&);
+  bool read_once(Sink&);
   bool take_frames(Sink&);
   bool take_frame(Sink&, const Frame&);
   void give_up(Sink&, Cause);
@@ -55,6 +56,8 @@ class TcpLink final : public Link {
   std::size_t out_frame_left_ = 0, out_left_ = 0;
   const std::byte* out_data_ = nullptr;
   std::vector<std::byte> queue_;
+  int write_error_ = 0;   // the socket takes no more
+  bool in_read_ = false;  // what is written now answers what was read
 
   // incoming
   Reading reading_ = Reading::frame;

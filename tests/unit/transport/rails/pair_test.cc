@@ -84,8 +84,10 @@ TEST_F(Pair, both_paths_down_for_long_and_the_job_goes_on) {
 
 TEST_F(Pair, closing_after_all_is_acknowledged_loses_no_eager_message) {
   make(1);
-  for (int i = 0; i < 5; i++) EXPECT_TRUE(send(100)->done);
+  std::vector<Request*> s;
+  for (int i = 0; i < 5; i++) s.push_back(send(100));
   pass(50ms);
+  for (auto* x : s) EXPECT_TRUE(x->done) << "a copied message is done once a link has taken it";
   EXPECT_FALSE(sender->all_acknowledged()) << "nobody has posted";
   std::vector<Request*> r;
   for (int i = 0; i < 5; i++) r.push_back(receive(100));

@@ -357,7 +357,8 @@ TEST_F(ReceiverRule, without_a_link_it_asks_after_the_peer_until_the_flap_deadli
 
 TEST_F(ReceiverRule, grants_of_small_messages_are_gathered_and_of_large_ones_are_not) {
   auto a = open();
-  for (int i = 0; i < 7; i++) post(100);
+  constexpr int kGathered = Sender::kAhead / 2;
+  for (int i = 0; i < kGathered - 1; i++) post(100);
   EXPECT_EQ(a->said_of(Kind::state), 0);
   post(100);
   EXPECT_EQ(a->said_of(Kind::state), 1);
