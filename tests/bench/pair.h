@@ -38,9 +38,11 @@ using Side = std::function<Cost(const Exchange&)>;
 // later end. Throws when either fails or does not end within the deadline.
 Outcome run_pair(const Side& sender, const Side& receiver);
 
-// Plain TCP, the yardstick: blocking writes of 1 MiB; a spinning ping-pong.
+// Plain TCP, the yardstick: blocking writes of 1 MiB from and into one buffer; a spinning ping-pong. And the
+// bare loop that a plugin cannot beat: spinning, from and into eight buffers of the message's size in turn.
 Side plain_stream_sender(std::size_t total, const std::string& algorithm);
 Side plain_stream_receiver(std::size_t total, const std::string& algorithm);
+Side bare_stream(std::size_t total, std::size_t message, const std::string& algorithm, bool sends);
 Side plain_ping(int rounds, std::size_t bytes, const std::string& algorithm, bool first);
 
 // Through a plugin's ncclNet interface, `window` operations in flight, the oldest tested first.

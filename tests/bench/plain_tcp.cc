@@ -98,6 +98,22 @@ Side plain_stream_receiver(std::size_t total, const std::string& algorithm) {
   };
 }
 
+Side bare_stream(std::size_t total, std::size_t message, const std::string& algorithm, bool sends) {
+  return [=](const Exchange& x) {
+    std::vector<std::vector<char>> buffers(8, std::vector<char>(message, 1));
+    int fd = connected(x, algorithm, !sends);
+    x.meet();
+    Cost c;
+    c.began = seconds_now();
+    double cpu = cpu_seconds();
+    for (std::size_t i = 0; i < total / message; i++) spin(sends, fd, buffers[i % 8].data(), message);
+    c.cpu = cpu_seconds() - cpu;
+    c.ended = seconds_now();
+    x.meet();
+    return c;
+  };
+}
+
 Side plain_ping(int rounds, std::size_t bytes, const std::string& algorithm, bool first) {
   return [=](const Exchange& x) {
     std::vector<char> data(bytes, 1);

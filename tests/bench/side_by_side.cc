@@ -31,6 +31,13 @@ struct Series {
 
 struct Row {
   Series speed, cpu, ratio, cpu_ratio;
+  void add(double gigabytes, const Outcome& o, const Outcome* yardstick) {
+    speed.values.push_back(gigabytes / o.wall);
+    cpu.values.push_back(o.cpu / gigabytes);
+    if (!yardstick) return;
+    ratio.values.push_back(yardstick->wall / o.wall);
+    cpu_ratio.values.push_back(o.cpu / yardstick->cpu);
+  }
 };
 
 double percentile(std::vector<double> v, double q) { return Series{std::move(v)}.at(q) * 1e6; }
@@ -51,28 +58,33 @@ void throughput(const std::string& plugin, const std::string& algorithm, int rep
     int connections;
     std::size_t total;
   };
-  const Case cases[] = {{"plugin 1 MiB", 1 << 20, 1, 3u << 30},
-                        {"plugin 4 MiB", 4 << 20, 1, 3u << 30},
-                        {"plugin 64 MiB", 64 << 20, 1, 3u << 30},
-                        {"plugin 4 x 1 MiB", 1 << 20, 4, 3u << 30},
-                        {"plugin 4 x 4 MiB", 4 << 20, 4, 3u << 30}};
-  Row plain, rows[std::size(cases)];
+  const Case cases[] = {{" 1 MiB", 1 << 20, 1, 3u << 30},
+                        {" 4 MiB", 4 << 20, 1, 3u << 30},
+                        {" 64 MiB", 64 << 20, 1, 3u << 30},
+                        {" 4 x 1 MiB", 1 << 20, 4, 3u << 30},
+                        {" 4 x 4 MiB", 4 << 20, 4, 3u << 30}};
+  Row plain, bare[std::size(cases)], rows[std::size(cases)];
   for (int i = 0; i < repetitions; i++)
     for (std::size_t k = 0; k < std::size(cases); k++) {
-      double g = static_cast<double>(cases[k].total) / kGiga;
-      auto a = run_pair(plain_stream_sender(cases[k].total, algorithm),
-                        plain_stream_receiver(cases[k].total, algorithm));
-      auto b = run_pair(plugin_stream(plugin, cases[k].total, cases[k].message, cases[k].connections, true),
-                        plugin_stream(plugin, cases[k].total, cases[k].message, cases[k].connections, false));
-      plain.speed.values.push_back(g / a.wall);
-      plain.cpu.values.push_back(a.cpu / g);
-      rows[k].speed.values.push_back(g / b.wall);
-      rows[k].cpu.values.push_back(b.cpu / g);
-      rows[k].ratio.values.push_back(a.wall / b.wall);
-      rows[k].cpu_ratio.values.push_back(b.cpu / a.cpu);
+      const Case& c = cases[k];
+      double g = static_cast<double>(c.total) / kGiga;
+      auto a = run_pair(plain_stream_sender(c.total, algorithm), plain_stream_receiver(c.total, algorithm));
+      plain.add(g, a, nullptr);
+      if (c.connections == 1)
+        bare[k].add(g,
+                    run_pair(bare_stream(c.total, c.message, algorithm, true),
+                             bare_stream(c.total, c.message, algorithm, false)),
+                    &a);
+      rows[k].add(g,
+                  run_pair(plugin_stream(plugin, c.total, c.message, c.connections, true),
+                           plugin_stream(plugin, c.total, c.message, c.connections, false)),
+                  &a);
     }
   print("plain TCP, 1 MiB writes", plain);
-  for (std::size_t k = 0; k < std::size(cases); k++) print(cases[k].name, rows[k]);
+  for (std::size_t k = 0; k < std::size(cases); k++) {
+    if (cases[k].connections == 1) print((std::string("bare loop") + cases[k].name).c_str(), bare[k]);
+    print((std::string("plugin") + cases[k].name).c_str(), rows[k]);
+  }
 }
 
 void latency(const std::string& plugin, const std::string& algorithm, int repetitions) {
