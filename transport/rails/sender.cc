@@ -329,6 +329,7 @@ std::vector<int> Sender::by_preference(Time now) const {
   }
   std::stable_sort(order.begin(), order.end());
   std::vector<int> r;
+  r.reserve(order.size());
   for (auto& [score, i] : order) r.push_back(i);
   return r;
 }

@@ -4,10 +4,12 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
 
+#include "cc/registry.h"
 #include "transport/base/log.h"
 
 namespace megascale::tcp {
@@ -66,6 +68,12 @@ Tuning choose_tuning(const Settings& s) {
   t.send_buffer = s.tcp_send_buffer;
   t.receive_buffer = s.tcp_receive_buffer;
   t.rate = s.rate_limit;
+  if (s.cc == "fixed") {  // the one controller whose answer the kernel's pacing can carry out
+    std::vector<std::string> complaints;
+    auto controller = build_controller(s.cc, s.cc_parameters, {}, &complaints);
+    for (const auto& c : complaints) logf(Level::warn, "[cc] of the configuration: %s", c.c_str());
+    if (controller) t.rate = std::min(t.rate, controller->rate());
+  }
   if (s.tcp_algorithm != "auto") {
     if (allows(s.tcp_algorithm)) t.algorithm = s.tcp_algorithm;
     else
