@@ -173,10 +173,15 @@ void Process::close_listener(uint64_t listener) {
     if (Endpoint* e = find(id)) close(e);
 }
 
-// From which rail to which address: home to home first, then each other address of the peer from the rail
-// that shares its subnet, else from the rail of the same number.
+// From which rail to which address: home to home first, unless the two are of different subnets and the peer has an
+// address in ours, for rails are not to be crossed. Then each other address of the peer from the rail that shares its
+// subnet, else from the rail of the same number.
 std::vector<Way> Process::ways_to(const Handle& h, const std::vector<int>& homes) const {
   std::vector<Way> ways;
+  auto near = [&](int i, std::size_t j) {
+    const auto& r = rails_[static_cast<std::size_t>(i)];
+    return h.addresses[j].same_subnet(r.address, r.prefix);
+  };
   auto add = [&](int rail, std::size_t to) {
     const auto& a = h.addresses[to];
     if (ways.size() >= kMostWays || a.family() != rails_[static_cast<std::size_t>(rail)].address.family())
@@ -185,15 +190,16 @@ std::vector<Way> Process::ways_to(const Handle& h, const std::vector<int>& homes
       if (w.to.same_host(a)) return;
     ways.push_back({rail, a});
   };
-  for (std::size_t i = 0; i < homes.size(); i++) add(homes[i], std::min<std::size_t>(i, h.homes - 1u));
+  for (std::size_t i = 0; i < homes.size(); i++) {
+    std::size_t to = std::min<std::size_t>(i, h.homes - 1u);
+    for (std::size_t j = 0; j < h.addresses.size() && !near(homes[i], to); j++)
+      if (near(homes[i], j)) to = j;
+    add(homes[i], to);
+  }
   for (std::size_t j = 0; j < h.addresses.size(); j++) {
     int best = static_cast<int>(j % rails_.size());
-    auto near = [&](int i) {
-      const auto& r = rails_[static_cast<std::size_t>(i)];
-      return h.addresses[j].same_subnet(r.address, r.prefix);
-    };
-    for (int i = 0; i < static_cast<int>(rails_.size()) && !near(best); i++)
-      if (near(i)) best = i;
+    for (int i = 0; i < static_cast<int>(rails_.size()) && !near(best, j); i++)
+      if (near(i, j)) best = i;
     add(best, j);
   }
   return ways;
