@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "tests/bench/pair.h"
@@ -22,7 +23,7 @@ struct Series {
     std::sort(values.begin(), values.end());
     return values.empty()
                ? 0
-               : values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+               : values[static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
   }
   double median() { return at(0.5); }
   double least() { return at(0); }

@@ -173,9 +173,9 @@ void Process::close_listener(uint64_t listener) {
     if (Endpoint* e = find(id)) close(e);
 }
 
-// From which rail to which address: home to home first, unless the two are of different subnets and the peer has an
-// address in ours, for rails are not to be crossed. Then each other address of the peer from the rail that shares its
-// subnet, else from the rail of the same number.
+// From which rail to which address: home to home first, unless the two are of different subnets and the peer
+// has an address in ours, for rails are not to be crossed. Then each other address of the peer from the rail
+// that shares its subnet, else from the rail of the same number.
 std::vector<Way> Process::ways_to(const Handle& h, const std::vector<int>& homes) const {
   std::vector<Way> ways;
   auto near = [&](int i, std::size_t j) {
