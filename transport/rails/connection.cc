@@ -74,6 +74,12 @@ void Connection::progress(Time now) {
   manage(now);
 }
 
+bool Connection::needs_care() const {
+  if (state_ == State::failed || state_ == State::closed) return !settled();
+  if (waiting() || mending() || state_ == State::connecting || !any_usable()) return true;
+  return !std::all_of(links_.begin(), links_.end(), [](const Attached& a) { return a.usable(); });
+}
+
 void Connection::sweep() {
   std::erase_if(links_, [](const Attached& a) { return a.fenced; });
 }

@@ -66,6 +66,9 @@ class Connection : public Sink {
   virtual bool waiting() const = 0;
   // Whether messages were posted that are not done.
   virtual bool outstanding() const = 0;
+  // Whether somebody must call progress() now and then although the caller asks for nothing: what was lost is
+  // mended while it is idle, not when it comes back.
+  bool needs_care() const;
   // When progress() has work to do even if nothing arrives.
   Time next_deadline() const { return next_check_; }
   // Whether no link is left that could touch anybody's memory. After close(), fail() or forget(), drive
@@ -102,8 +105,9 @@ class Connection : public Sink {
     bool usable() const { return life == Life::opening || life == Life::live || life == Life::retiring; }
   };
 
-  virtual void move(Time now) = 0;    // what a poll allows: put chunks, say states
-  virtual void manage(Time now) = 0;  // every few milliseconds: dial, return, give up
+  virtual bool mending() const { return false; }  // an answer about lost links is awaited
+  virtual void move(Time now) = 0;                // what a poll allows: put chunks, say states
+  virtual void manage(Time now) = 0;              // every few milliseconds: dial, return, give up
   virtual void link_broke(Attached&, Life was, Cause) = 0;
   virtual void link_fenced(Attached&) = 0;
   virtual void last_words() {}  // before the goodbye

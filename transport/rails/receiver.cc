@@ -297,14 +297,14 @@ bool Receiver::fail_if_overdue(Time now) {
   const Attached* unfenced = fencing(~0u);
   if (!unfenced) fencing_since_ = kNever;
   else if (fencing_since_ == kNever) fencing_since_ = now;
-  Time since = std::min(lost_since_, fencing_since_);
-  const bool connecting = state_ == State::connecting;
+  const bool connecting = state_ == State::connecting;  // a link without a first OPEN is no word either
+  Time since = std::min({lost_since_, fencing_since_, connecting ? created_ : kNever});
   if (since == kNever || now - since <= (connecting ? options_.connect_timeout : options_.flap_timeout))
     return false;
   char text[96];
   std::snprintf(text, sizeof text, " for %.1f s (asked after it %d times; limit %s)", seconds(now - since),
                 attempts_, connecting ? "MEGASCALE_CONNECT_TIMEOUT" : "MEGASCALE_FLAP_TIMEOUT");
-  if (lost_since_ == since)
+  if (lost_since_ == since || fencing_since_ != since)
     fail({Code::remote, "connection " + name_ + ": no word from the peer " + peer_ + text +
                             "; last trouble: " + (last_trouble_.empty() ? "no answer" : last_trouble_)},
          now);

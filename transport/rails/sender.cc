@@ -274,6 +274,17 @@ void Sender::rail_returned(const std::string& rail, Time now) {
   next_check_ = now;
 }
 
+void Sender::lost_there(Epoch newest, Time now) {
+  if (state_ == State::failed || state_ == State::closed) return;
+  listen(now);  // what did come here tells more
+  for (std::size_t i = 0; i < links_.size(); i++) {
+    Attached& a = links_[i];
+    if (!a.usable() || a.epoch > newest) continue;
+    broke(*a.link, Cause::closed);
+    lines_[static_cast<std::size_t>(a.path)].lost_silently = true;
+  }
+}
+
 // Asks the receiver to fence every epoch that is over here, and to say what it has.
 void Sender::say_open(Time now) {
   Attached* a = nullptr;  // the newest, or else the one that was heard last

@@ -36,6 +36,9 @@ class Sender final : public Connection {
   void dialled(int path, Epoch, std::unique_ptr<Link>, Time now);
   void dial_failed(int path, Epoch, Cause, const std::string& why, Time now);
   void rail_returned(const std::string& rail, Time now) override;
+  // The receiver's process says that it has no link left of those up to `newest`: what it closed, or said
+  // last, may never have come here.
+  void lost_there(Epoch newest, Time now);
   bool outstanding() const override { return completed_ != next_; }
   bool waiting() const override { return completed_ != next_ || state_ == State::connecting; }
 
@@ -57,6 +60,7 @@ class Sender final : public Connection {
     bool lost_silently = false;  // its last link was not reset but lost: try the others first
   };
 
+  bool mending() const override { return open_wanted_ || asked_since_ != kNever; }
   void move(Time now) override;
   void manage(Time now) override;
   void link_broke(Attached&, Life was, Cause) override;

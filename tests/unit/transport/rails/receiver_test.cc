@@ -355,6 +355,31 @@ TEST_F(ReceiverRule, without_a_link_it_asks_after_the_peer_until_the_flap_deadli
     EXPECT_NE(receiver->error().message.find(word), std::string::npos) << receiver->error().message;
 }
 
+TEST_F(ReceiverRule, a_sender_that_connects_and_never_says_open_is_not_waited_for_for_ever) {
+  ConnectionOptions o;
+  o.connect_timeout = 5s;
+  make(o);
+  auto a = accept(1);
+  post(100);
+  EXPECT_TRUE(receiver->needs_care());
+  pass(4900ms, 5ms);
+  EXPECT_EQ(receiver->state(), Connection::State::connecting);
+  pass(300ms, 5ms);
+  EXPECT_EQ(receiver->state(), Connection::State::failed);
+  EXPECT_NE(receiver->error().message.find("MEGASCALE_CONNECT_TIMEOUT"), std::string::npos);
+}
+
+TEST_F(ReceiverRule, a_lost_link_needs_care_although_nothing_is_posted) {
+  auto a = open();
+  pass(10ms);
+  EXPECT_FALSE(receiver->needs_care());
+  sink().broke(*a->link, Cause::reset);
+  a->fence_confirmed = true;
+  EXPECT_TRUE(receiver->needs_care());
+  pass(1s, 5ms);
+  EXPECT_TRUE(receiver->needs_care());
+}
+
 TEST_F(ReceiverRule, grants_of_small_messages_are_gathered_and_of_large_ones_are_not) {
   auto a = open();
   constexpr int kGathered = Sender::kAhead / 2;

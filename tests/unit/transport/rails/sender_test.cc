@@ -255,6 +255,40 @@ TEST_F(SenderRule, a_replay_is_under_way_on_a_spare_within_500_ms_whatever_the_c
   }
 }
 
+// Who sleeps while nothing is asked of a connection must not let it lie broken until the deadline is over.
+TEST_F(SenderRule, an_idle_connection_is_in_need_of_care_until_it_is_whole) {
+  make(1);
+  EXPECT_TRUE(sender->needs_care()) << "it is to connect";
+  auto a = open();
+  pass(10ms);
+  EXPECT_FALSE(sender->needs_care());
+  lose(*a);
+  EXPECT_FALSE(sender->waiting()) << "nothing was posted";
+  EXPECT_TRUE(sender->needs_care());
+  auto b = dial_and_succeed();
+  EXPECT_TRUE(sender->needs_care()) << "its OPEN is not answered";
+  answer(*b);
+  pass(10ms);
+  EXPECT_FALSE(sender->needs_care());
+}
+
+TEST_F(SenderRule, what_the_receiver_lost_is_given_up_and_what_is_newer_is_not) {
+  make(2);
+  auto a = open(1);
+  sender->lost_there(0, now);
+  EXPECT_FALSE(a->fence_asked) << "the receiver knows of no link";
+  sender->lost_there(sender->issued(), now);
+  EXPECT_TRUE(a->fence_asked);
+  a->fence_confirmed = true;
+  auto b = dial_and_succeed();
+  EXPECT_EQ(dialer.dials.back().path, 1) << "no word of the loss came over the first";
+  answer(*b, 0, 1);
+  sender->lost_there(sender->issued() - 1, now);
+  EXPECT_FALSE(b->fence_asked);
+  post(3000);
+  EXPECT_EQ(b->puts.size(), 3u);
+}
+
 TEST_F(SenderRule, with_one_path_it_is_dialled_again_at_once) {
   make(1);
   auto a = open(1);
