@@ -33,7 +33,9 @@ Outcome on_each(const Fault& fault, const std::string& done, Action action) {
 
 std::string listed(const char* what, const std::vector<int>& these, int all) {
   if (static_cast<int>(these.size()) == all && all > 1) return fmt::format("all {}s", what);
-  return fmt::format("{}{} {}", what, these.size() > 1 ? "s" : "", fmt::join(these, ", "));
+  std::string numbers;
+  for (int number : these) numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", number);
+  return fmt::format("{}{} {}", what, these.size() > 1 ? "s" : "", numbers);
 }
 
 }  // namespace

@@ -58,7 +58,10 @@ std::vector<std::pair<std::string, std::string>> Plan::cable_ends(int host, int 
 
 std::vector<std::pair<std::string, std::string>> Plan::environment(const Rank& rank) const {
   std::string rails;
-  for (int rail = 0; rail < shape_.rails; ++rail) rails += (rail ? "," : "") + address(rank.host, rail);
+  for (int rail = 0; rail < shape_.rails; ++rail) {
+    if (rail > 0) rails += ',';
+    rails += address(rank.host, rail);
+  }
   return {{"MEGASCALE_RANK", std::to_string(rank.rank)},
           {"MEGASCALE_RANKS", std::to_string(shape_.ranks)},
           {"MEGASCALE_LOCAL_RANK", std::to_string(rank.local_rank)},

@@ -35,7 +35,8 @@ class Reader {
     for (const auto& [key, value] : table) {
       if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
       std::string names;
-      for (std::string_view name : known) names += (names.empty() ? "" : ", ") + std::string(name);
+      for (std::string_view name : known)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", std::string(name));
       fail(value, fmt::format("unknown key `{}` in {}; known are {}", std::string(key.str()), what_, names));
     }
   }
