@@ -121,6 +121,12 @@ Settings load_settings(std::span<const std::string> environment, std::vector<std
   }
   const Settings from_file = s;
   apply_environment(all, s, complaints);
+  if (s.cc == "auto" && !s.cc_parameters.empty()) {
+    complaints->push_back(
+        "the [cc] table of MEGASCALE_CONFIG file " + quoted(s.config) +
+        " has parameters, but MEGASCALE_CC=auto leaves the rate to the kernel on tcp and has "
+        "none; MEGASCALE_RATE_LIMIT caps it. The table is ignored.");
+  }
   settle_secret(from_file, all, s, complaints);
   return s;
 }

@@ -39,10 +39,6 @@ summary = true
 stripe = "all"
 rate_limit = "2G"
 interfaces = "=eth0"
-[cc]
-rate = "25G"
-window = 1000
-gain = 0.125
 )",
                         {"MEGASCALE_FLAP_TIMEOUT=30s", "NCCL_SOCKET_IFNAME=ib"});
   EXPECT_TRUE(says(l, 0, {}));
@@ -54,8 +50,13 @@ gain = 0.125
   EXPECT_TRUE(l.settings.stripe);
   EXPECT_EQ(l.settings.rate_limit, Rate::gigabits(2));
   EXPECT_EQ(l.settings.interfaces, "ib");
+}
+
+TEST(SettingsFile, ParametersThatNoControllerTakesAreReadAndComplainedAbout) {
+  const Loaded l = load("[cc]\nrate = \"25G\"\nwindow = 1000\ngain = 0.125\n");
   EXPECT_EQ(l.settings.cc_parameters,
             (std::map<std::string, double>{{"rate", 25e9}, {"window", 1000}, {"gain", 0.125}}));
+  says(l, 1, {"the [cc] table", "MEGASCALE_CC=auto", "MEGASCALE_RATE_LIMIT", "is ignored"});
 }
 
 TEST(SettingsFile, UnknownKeysAreNamedWithTheirLine) {

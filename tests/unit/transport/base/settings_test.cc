@@ -46,7 +46,7 @@ TEST(Settings, NothingSetGivesTheDefaults) {
 
 TEST(Settings, TheEnvironmentIsParsed) {
   const Loaded l = load({"MEGASCALE_LINK=tcp",
-                         "MEGASCALE_CC=off",
+                         "MEGASCALE_CC=auto",
                          "MEGASCALE_RAILS=10.0.0.1,10.0.0.2",
                          "MEGASCALE_FLAP_TIMEOUT=2min",
                          "MEGASCALE_FLAP_DETECT=100ms",
@@ -67,7 +67,7 @@ TEST(Settings, TheEnvironmentIsParsed) {
                          "HOME"});
   EXPECT_TRUE(l.complaints.empty()) << joined(l.complaints);
   EXPECT_EQ(l.settings.link, "tcp");
-  EXPECT_EQ(l.settings.cc, "off");
+  EXPECT_EQ(l.settings.cc, "auto");
   EXPECT_EQ(l.settings.rails, "10.0.0.1,10.0.0.2");
   EXPECT_EQ(l.settings.flap_timeout, 120s);
   EXPECT_EQ(l.settings.flap_detect, 100ms);
@@ -139,6 +139,16 @@ TEST(Settings, ALinkThatIsNotBuiltIsRefusedByName) {
   ASSERT_EQ(l.complaints.size(), 1u);
   EXPECT_SAYS(l.complaints[0], "'verbs' is not in this build");
   EXPECT_EQ(l.settings.link, "auto");
+}
+
+TEST(Settings, AControllerThatNoLinkObeysIsRefusedByName) {
+  for (const std::string name : {"fixed", "swift", "hpcc"}) {
+    const Loaded l = load({"MEGASCALE_CC=" + name});
+    ASSERT_EQ(l.complaints.size(), 1u);
+    EXPECT_SAYS(l.complaints[0],
+                "MEGASCALE_CC='" + name + "' is not in this build; accepted: auto. Using auto.");
+    EXPECT_EQ(l.settings.cc, "auto");
+  }
 }
 
 TEST(Settings, AValueIsShownShortAndOnOneLine) {
