@@ -65,7 +65,7 @@ enum class Post : uint8_t { ok, again, broken };
 
 class Link;
 
-// Implemented by rails/: what a link tells of. All calls come from inside Link::poll, put or say.
+// Implemented by rails/: what a link tells of. All calls come from inside Link's own, those that take a Sink.
 class Sink {
  public:
   virtual ~Sink() = default;
