@@ -238,7 +238,7 @@ PLUGIN_TEST(Contract_B5, DeregisterInFlightUnderAReceive) {
   ASSERT_TRUE(eventually([&] {
     p.test(q);
     p.test(r);
-    return there[0] == data[0] && there[1] == data[1] && there[2] == data[2] && there[3] == data[3];
+    return peek(&there[0]) == data[0] && peek(&there[1]) == data[1] && peek(&there[2]) == data[2];
   }));
   EXPECT_EQ(s.net->deregMr(p.receiving, mh), abi::kSuccess) << "it never fails";
   std::fill(there.begin(), there.end(), std::byte{0x77});  // it is the caller's again

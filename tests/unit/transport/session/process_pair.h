@@ -89,6 +89,11 @@ inline bool finished(Endpoint* e, Request* r) {
   return true;
 }
 
+// Looks at a byte that another thread may be writing. A data race, on purpose: GPUs do the same.
+[[gnu::noinline, gnu::no_sanitize("thread")]] inline std::byte peek(const std::byte* at) {
+  return *static_cast<const volatile std::byte*>(at);
+}
+
 struct Joined {
   Process* from = nullptr;
   Process* to = nullptr;

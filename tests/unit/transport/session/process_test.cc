@@ -224,7 +224,8 @@ TEST(Process, CloseWithAReceiveUnderWayLetsGoOfTheMemory) {
   Request* r = post_receive(w.receiver, there.data(), there.size());
   post_send(w.sender, data.data(), data.size());
   ASSERT_TRUE(eventually([&] {
-    return (finished(w.receiver, r), finished(w.sender, r), there[0] == data[0] && there[1] == data[1]);
+    return (finished(w.receiver, r), finished(w.sender, r),
+            peek(&there[0]) == data[0] && peek(&there[1]) == data[1]);
   }));
   b->close(w.receiver);
   std::fill(there.begin(), there.end(), std::byte{0x77});
