@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "transport/base/events.h"
 #include "transport/base/log.h"
@@ -13,13 +14,13 @@
 namespace megascale::plugin {
 namespace {
 
-abi::LogFunction nccl_log = nullptr;
+std::atomic<abi::LogFunction> nccl_log{nullptr};  // of whoever came last; the thread may be logging
 
 void through_nccl(Level level, const char* line) {
   abi::LogLevel l = level == Level::warn   ? abi::kLogWarn
                     : level == Level::info ? abi::kLogInfo
                                            : abi::kLogTrace;
-  nccl_log(l, abi::kLogNet | abi::kLogInit, __FILE__, __LINE__, "NET/Megascale : %s", line);
+  nccl_log.load()(l, abi::kLogNet | abi::kLogInit, __FILE__, __LINE__, "NET/Megascale : %s", line);
 }
 
 // Never destroyed: NCCL's threads may still be in it when the program's destructors run.
@@ -96,7 +97,8 @@ abi::Result Guest::start() {
   if (!settings_)
     if (abi::Result r = read_settings(); r != abi::kSuccess) return r;
   const Settings& s = *settings_;
-  if (auto why = s.events.empty() ? "" : open_events(s.events, s.rank); !why.empty()) logf(Level::warn, "%s", why.c_str());
+  if (auto why = s.events.empty() ? "" : open_events(s.events, s.rank); !why.empty())
+    logf(Level::warn, "%s", why.c_str());
   auto process = Process::start(s, rails_);
   if (!process) {
     logf(Level::warn, "no device can be used: %s", process.error().message.c_str());
@@ -152,8 +154,7 @@ void Guest::leave() {
 }
 
 void Guest::report() {
-  if (reported_) return;
-  reported_ = true;
+  if (reported_.exchange(true)) return;
   emit_statistics();
   const char* wanted = getenv("MEGASCALE_SUMMARY");
   if (wanted && *wanted && *wanted != '0') fputs(summary_table().c_str(), stderr);

@@ -1,6 +1,7 @@
 // Megascale as a guest in someone's process: what is there once per process, from the first init to the last
 // finalize. Logs go through NCCL's logger; nothing is left behind; a forked child starts afresh.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -56,7 +57,7 @@ class Guest {
   std::vector<tcp::Rail> rails_;
   std::unique_ptr<Process> process_;
   std::vector<std::unique_ptr<Device>> devices_;
-  bool reported_ = false;
+  std::atomic<bool> reported_{false};
 };
 
 abi::Result to_nccl(Code);

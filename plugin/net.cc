@@ -110,7 +110,7 @@ abi::Result accept(void* listen_comm, void** receive_comm, abi::DeviceHandle** o
   if (!p || !listen_comm) return no_process("accept");
   uint64_t listener = static_cast<ListenComm*>(listen_comm)->listener;
   if (Endpoint* e = p->accept(listener)) return *receive_comm = e, abi::kSuccess;
-  if (now() - p->listening_since(listener) > p->settings().connect_timeout)
+  if (now() - p->accepting_since(listener) > p->settings().connect_timeout)
     return refuse(
         Code::remote,
         "nobody connected within MEGASCALE_CONNECT_TIMEOUT: the rank that was to send to us is gone, or "
@@ -165,17 +165,17 @@ abi::Result isend(void* comm, void* data, std::size_t size, int, void* mhandle, 
   if (size > Chunk::kLargest)
     return refuse(Code::invalid_argument,
                   "a message of " + std::to_string(size) + " bytes is larger than any may be");
-  if (!e->try_enter()) return abi::kSuccess;
+  if (!e->sender()) return refuse(Code::invalid_usage, "isend on a connection that receives");
+  IfFree in(*e);
+  if (!in) return abi::kSuccess;
   e->called();
   Time t = now();
   Sender& s = *e->sender();
   Request* r = s.post(static_cast<std::byte*>(data), size, mhandle, t);
+  *request = r;
   if (!r || s.behind()) s.progress(t);
   bool over = s.state() != Connection::State::open && !r;
-  abi::Result result = over ? to_nccl(s.error().code) : abi::kSuccess;
-  e->leave();
-  *request = r;
-  return result;
+  return over ? to_nccl(s.error().code) : abi::kSuccess;
 }
 
 // Groups have one member: maxRecvs is 1, for on a stream a message must not wait for another's receive.
@@ -185,15 +185,17 @@ abi::Result irecv(void* comm, int n, void* const* data, const std::size_t* sizes
   if (n != 1)
     return refuse(Code::invalid_argument, "a group of " + std::to_string(n) + " receives, but maxRecvs is 1");
   auto* e = static_cast<Endpoint*>(comm);
-  if (!e->try_enter()) return abi::kSuccess;
+  if (!e->receiver()) return refuse(Code::invalid_usage, "irecv on a connection that sends");
+  IfFree in(*e);
+  if (!in) return abi::kSuccess;
   e->called();
+  Time t = now();
   Receiver& v = *e->receiver();
-  Request* r = v.post(static_cast<std::byte*>(data[0]), sizes[0], mhandles ? mhandles[0] : nullptr, now());
-  bool over = !r && (v.state() == Connection::State::failed || v.state() == Connection::State::closed);
-  abi::Result result = over ? to_nccl(v.error().code) : abi::kSuccess;
-  e->leave();
+  Request* r = v.post(static_cast<std::byte*>(data[0]), sizes[0], mhandles ? mhandles[0] : nullptr, t);
   *request = r;
-  return result;
+  if (!r) v.progress(t);  // who only asks again would keep the thread from looking
+  bool over = !r && (v.state() == Connection::State::failed || v.state() == Connection::State::closed);
+  return over ? to_nccl(v.error().code) : abi::kSuccess;
 }
 
 // Host memory needs no flush: null means that there is nothing to wait for.
@@ -207,7 +209,8 @@ abi::Result test(void* request, int* done, int* sizes) {
   *done = 0;
   auto* r = static_cast<Request*>(request);
   auto* e = static_cast<Endpoint*>(r->connection->holder);
-  if (!e->try_enter()) return abi::kSuccess;
+  IfFree in(*e);
+  if (!in) return abi::kSuccess;
   e->called();
   Connection& c = *r->connection;
   if (!r->done) c.progress(now());
@@ -219,7 +222,6 @@ abi::Result test(void* request, int* done, int* sizes) {
   } else if (c.state() == Connection::State::failed || c.state() == Connection::State::closed) {
     result = to_nccl(c.error().code);
   }
-  e->leave();
   return result;
 }
 

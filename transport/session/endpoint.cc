@@ -29,6 +29,7 @@ Endpoint::Endpoint(Process& process, uint64_t id, void* owner, PeerIdentity peer
     connection_ = std::move(s);
   }
   connection_->holder = this;
+  waiter_ = std::make_unique<Process::EndpointWaiter>(&process, this);
 }
 
 void Endpoint::enter() {
@@ -46,6 +47,6 @@ void Endpoint::called() {
 
 void Endpoint::dial(int path, Epoch e) { process_.ask({Process::Ask::What::dial, id_, path, e}); }
 void Endpoint::give_up(Epoch e) { process_.ask({Process::Ask::What::give_up, id_, 0, e}); }
-void Endpoint::check_peer() { process_.ask({Process::Ask::What::check, id_, 0, 0}); }
+void Endpoint::check_peer() { process_.ask({Process::Ask::What::check, id_, 0, receiver_->newest()}); }
 
 }  // namespace megascale

@@ -10,6 +10,7 @@
 #include "transport/rails/receiver.h"
 #include "transport/rails/sender.h"
 #include "transport/session/handshake_wire.h"
+#include "transport/session/talk.h"
 #include "transport/tcp/address.h"
 
 namespace megascale {
@@ -48,7 +49,8 @@ class Endpoint final : public Dialer {
   void leave() { busy_.store(false, std::memory_order_release); }
   // The caller shows that it is awake; wakes the thread if that sleeps without a timer.
   void called();
-  uint32_t calls() const { return calls_.load(std::memory_order_relaxed); }
+  // In one order with the thread's word that it sleeps: one of the two sees the other.
+  uint32_t calls() const { return calls_.load(std::memory_order_seq_cst); }
 
   // Inside the lock:
   Connection& connection() { return *connection_; }
@@ -68,6 +70,7 @@ class Endpoint final : public Dialer {
   void* const owner_;
   const PeerIdentity peer_;
   const std::vector<Way> ways_;
+  std::unique_ptr<Waiter> waiter_;  // what epoll wakes for its links
   std::unique_ptr<Connection> connection_;
   Sender* sender_ = nullptr;
   Receiver* receiver_ = nullptr;
@@ -82,6 +85,21 @@ class Endpoint final : public Dialer {
   int refusals_ = 0;  // in a row
   Time refused_since_{};
   int checks_under_way_ = 0;
+};
+
+// Holds the lock for a scope, if it was free.
+class IfFree {
+ public:
+  explicit IfFree(Endpoint& e) : e_(e.try_enter() ? &e : nullptr) {}
+  ~IfFree() {
+    if (e_) e_->leave();
+  }
+  IfFree(const IfFree&) = delete;
+  IfFree& operator=(const IfFree&) = delete;
+  explicit operator bool() const { return e_ != nullptr; }
+
+ private:
+  Endpoint* e_;
 };
 
 // Holds the lock for a scope.

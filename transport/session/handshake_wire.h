@@ -62,7 +62,7 @@ struct HelloFields {
   uint64_t connection_nonce = 0;      // from the listener's handle
   uint64_t expected_incarnation = 0;  // of the listener's process, from its handle
   uint32_t instance = 0;  // the dialer's own number of the connection: a handle may be dialled twice
-  uint32_t epoch = 0;     // of the link that this would be
+  uint32_t epoch = 0;  // of the link that this would be; of a probe: the newest that the dialer saw, and lost
   uint16_t rail = 0;
   uint16_t listener_port = 0;  // where the dialer itself listens; 0: nowhere
   uint8_t address_count = 0;   // of those below, at most 16

@@ -73,13 +73,24 @@ Result<void> Process::open() {
       !watch(listening_.fd(), &on_listen_, false, true))
     return Error{Code::system, std::string("cannot set up the thread's epoll: ") + strerror(errno)};
   if (netlink_.descriptor() >= 0) watch(netlink_.descriptor(), &on_netlink_, false, false);
+  return start_thread();
+}
+
+Result<void> Process::start_thread() {
   sigset_t every, before;  // the application's signals are none of this thread's business
   sigfillset(&every);
   pthread_sigmask(SIG_BLOCK, &every, &before);
-  thread_ = std::thread([this] { run(); });
+  Result<void> ok;
+  try {
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), "megascale");
+  } catch (const std::system_error& x) {
+    ok =
+        Error{Code::system, std::string("cannot start the thread that looks after connections: ") + x.what() +
+                                "; look at the limits on processes and threads (ulimit -u, pids.max)"};
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_setname_np(thread_.native_handle(), "megascale");
-  return {};
+  return ok;
 }
 
 Process::~Process() {
@@ -108,6 +119,12 @@ bool Process::watch(int fd, Waiter* w, bool out, bool once) {
   e.data.ptr = w;
   if (!epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, fd, &e)) return true;
   return errno == ENOENT && !epoll_ctl(epoll_.fd(), EPOLL_CTL_ADD, fd, &e);
+}
+
+// Before its waiter goes: a child between fork and exec may hold the socket open, and with it its place in
+// epoll.
+void Process::unwatch(int fd) {
+  if (fd >= 0) epoll_ctl(epoll_.fd(), EPOLL_CTL_DEL, fd, nullptr);
 }
 
 // ---- what callers ask for ----
@@ -140,21 +157,27 @@ uint64_t Process::listen(const std::vector<int>& homes, void* owner, void* handl
       h.addresses.push_back(rails_[i].address);
   std::lock_guard lock(mutex_);
   uint64_t id = h.listener = next_id_++;
-  listeners_[id] = {homes, owner, h.nonce, now(), {}};
+  listeners_[id] = {homes, owner, h.nonce, {}, {}, {}};
   h.write(handle128);
   return id;
 }
 
-Time Process::listening_since(uint64_t listener) {
+Time Process::accepting_since(uint64_t listener) {
   std::lock_guard lock(mutex_);
   auto l = listeners_.find(listener);
-  return l == listeners_.end() ? Time{} : l->second.since;
+  return l == listeners_.end() ? Time{} : l->second.accepting_since;
 }
 
 Endpoint* Process::accept(uint64_t listener) {
   std::lock_guard lock(mutex_);
   auto l = listeners_.find(listener);
-  if (l == listeners_.end() || l->second.arrived.empty()) return nullptr;
+  if (l == listeners_.end()) return nullptr;
+  Time& since = l->second.accepting_since;
+  if (l->second.arrived.empty()) {
+    if (since == Time{}) since = now();
+    return nullptr;
+  }
+  since = {};
   auto e = endpoints_.find(l->second.arrived.front());
   l->second.arrived.pop_front();
   return e == endpoints_.end() ? nullptr : e->second.get();
@@ -224,7 +247,6 @@ Endpoint* Process::connect(const Handle& h, const std::vector<int>& homes, void*
                                            std::move(ways), std::move(paths));
     e = made.get();
     endpoints_[id] = std::move(made);
-    waiters_[id] = std::make_unique<EndpointWaiter>(this, e);
   }
   Entered in(*e);
   e->connection().progress(now());  // dials
@@ -265,14 +287,19 @@ void Process::close(Endpoint* e) {
 
 void Process::close_owned(void* owner) {
   std::vector<uint64_t> listeners;
+  std::vector<Endpoint*> ends;
   {
     std::lock_guard lock(mutex_);
     for (auto& [id, l] : listeners_)
       if (l.owner == owner) listeners.push_back(id);
   }
   for (uint64_t id : listeners) close_listener(id);
-  for (Endpoint* e : all())
-    if (e->owner() == owner && !e->closing_) close(e);
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [id, e] : endpoints_)  // those that are closing are the thread's: it may free them at any time
+      if (e->owner() == owner && !e->closing_) ends.push_back(e.get());
+  }
+  for (Endpoint* e : ends) close(e);
 }
 
 // ---- the thread ----
@@ -296,18 +323,35 @@ void Process::ask(Ask a) {
 }
 
 void Process::run() {
+  while (!stopping_) turn();
+}
+
+void Process::turn() {
   epoll_event events[64];
-  while (!stopping_) {
-    int n = epoll_wait(epoll_.fd(), events, 64, timeout());
-    asleep_ = false;
-    Time t = now();
-    for (int i = 0; i < n; i++) static_cast<Waiter*>(events[i].data.ptr)->ready(t);
-    do_asks(t);
-    if (t >= next_tick_) {
-      next_tick_ = t + kTick;
-      tick(t);
-    }
-    reap(t);
+  int wait = static_cast<int>(kTick / 1ms);
+  survive([&] { wait = timeout(); });
+  int n = epoll_wait(epoll_.fd(), events, 64, wait);
+  asleep_ = false;
+  Time t = now();
+  for (int i = 0; i < n; i++) survive([&] { static_cast<Waiter*>(events[i].data.ptr)->ready(t); });
+  survive([&] { do_asks(t); });
+  if (t >= next_tick_) {
+    next_tick_ = t + kTick;
+    survive([&] { tick(t); });
+  }
+  survive([&] { reap(t); });
+}
+
+// No memory is no reason to end somebody's process: what was under way has its deadline, and the thread goes
+// on.
+template <class F>
+void Process::survive(F&& f) {
+  try {
+    f();
+  } catch (const std::exception& x) {
+    if (now() - complained_ < 1s) return;
+    complained_ = now();
+    logf(Level::warn, "looking after connections: %s; it is tried again", x.what());
   }
 }
 
@@ -318,9 +362,9 @@ int Process::timeout() {
   asleep_ = true;  // seen by callers from here on: what they do after this wakes the thread
   for (Endpoint* e : all()) {
     bool rests = e->armed_ && e->calls() == e->seen_calls_ && !e->closing_;
-    if (rests && e->try_enter()) {
-      rests = !e->connection().waiting();
-      e->leave();
+    if (rests) {
+      IfFree in(*e);  // if not, its caller may be about to leave something behind
+      rests = in && !e->connection().needs_care();
     }
     if (!rests) {
       asleep_ = false;
@@ -347,7 +391,7 @@ void Process::do_asks(Time t) {
     } else if (a.what == Ask::What::dial) {
       dial(*e, a.path, a.epoch, Purpose::link, t);
     } else if (e->checks_under_way_ == 0) {
-      for (int w = 0; w < static_cast<int>(e->ways().size()); w++) dial(*e, w, 0, Purpose::probe, t);
+      for (int w = 0; w < static_cast<int>(e->ways().size()); w++) dial(*e, w, a.epoch, Purpose::probe, t);
     }
   }
 }
@@ -360,15 +404,10 @@ void Process::tick(Time t) {
     bool quiet = calls == e->seen_calls_;
     e->seen_calls_ = calls;
     if (!quiet && !e->closing_) continue;
-    if (e->armed_ && !e->closing_) {  // the kernel will tell what comes; only time has to be looked after
-      if (!e->try_enter()) continue;
-      if (e->connection().waiting()) drive(*e, t);
-      e->leave();
-      continue;
-    }
-    if (!e->try_enter()) continue;
-    drive(*e, t);
-    e->leave();
+    IfFree in(*e);
+    // When armed, the kernel will tell what comes; only time has to be looked after.
+    bool rests = !in || (e->armed_ && !e->closing_ && !e->connection().needs_care());
+    if (!rests) drive(*e, t);
   }
 }
 
@@ -378,7 +417,7 @@ void Process::drive(Endpoint& e, Time t) {
 }
 
 void Process::arm(Endpoint& e) {
-  Waiter* w = waiters_.at(e.id()).get();
+  Waiter* w = e.waiter_.get();
   e.armed_ = true;
   e.connection().each_link([&](const Link& l) {
     if (l.descriptor() >= 0) watch(l.descriptor(), w, l.wants_out(), true);
@@ -388,13 +427,14 @@ void Process::arm(Endpoint& e) {
 // Something came for an endpoint that was quiet. If its caller is back, it is the caller's.
 void Process::woken(Endpoint& e, Time t) {
   e.armed_ = false;
-  if (e.calls() != e.seen_calls_ || !e.try_enter()) return;
-  drive(e, t);
-  e.leave();
+  if (e.calls() != e.seen_calls_) return;
+  if (IfFree in(e); in) drive(e, t);
 }
 
+// Whether it is over, so that nobody but us knows it any more.
 bool Process::finish_closing(Endpoint& e, Time t) {
-  if (!e.try_enter()) return false;
+  IfFree in(e);
+  if (!in) return false;
   Connection& c = e.connection();
   Time close_by = std::min(e.close_by_, end_by_.load());
   c.progress(t);
@@ -403,34 +443,37 @@ bool Process::finish_closing(Endpoint& e, Time t) {
                     !e.sender()->all_acknowledged();
   if (open && (!words_left || t >= close_by)) c.close(wire::Reason::closed, t);
   c.progress(t);
-  bool over = (c.settled() && !(open && words_left)) || t >= close_by + kStopWithin;
-  if (!over) e.leave();
-  return over;
+  return (c.settled() && !(open && words_left)) || t >= close_by + kStopWithin;
+}
+
+void Process::bury(Endpoint& e) {
+  for (auto& o : outgoing_)
+    if (o->endpoint == e.id()) o->done = true;
+  e.connection().each_link([&](const Link& l) { unwatch(l.descriptor()); });
+  std::lock_guard lock(mutex_);
+  endpoints_.erase(e.id());
+  ended_.notify_all();
 }
 
 void Process::reap(Time t) {
   std::erase_if(outgoing_, [&](auto& o) {
     if (!o->done && t >= o->talk.deadline()) finished(*o, Talk::Outcome::talking, t);
-    if (o->done && o->purpose == Purpose::probe)
+    if (!o->done) return false;
+    unwatch(o->talk.fd());
+    if (o->purpose == Purpose::probe)
       if (Endpoint* e = find(o->endpoint)) e->checks_under_way_--;
-    return o->done;
+    return true;
   });
   std::erase_if(incoming_, [&](auto& i) {
     if (!i->done && t >= i->talk.deadline()) {
       count(statistics_for(rails_[static_cast<std::size_t>(i->rail)].name).handshakes_refused);
       i->done = true;
     }
+    if (i->done) unwatch(i->talk.fd());
     return i->done;
   });
   for (Endpoint* e : all())
-    if (e->closing_ && finish_closing(*e, t)) {
-      for (auto& o : outgoing_)
-        if (o->endpoint == e->id()) o->done = true;
-      std::lock_guard lock(mutex_);
-      waiters_.erase(e->id());
-      endpoints_.erase(e->id());
-      ended_.notify_all();
-    }
+    if (e->closing_ && finish_closing(*e, t)) bury(*e);
 }
 
 }  // namespace megascale

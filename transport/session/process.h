@@ -38,7 +38,7 @@ class Process {
   uint64_t listen(const std::vector<int>& homes, void* owner, void* handle128);
   // Null: nobody has dialled yet.
   Endpoint* accept(uint64_t listener);
-  Time listening_since(uint64_t listener);
+  Time accepting_since(uint64_t listener);  // in vain
   void close_listener(uint64_t listener);
   Endpoint* connect(const Handle&, const std::vector<int>& homes, void* owner);
   Endpoint* find(uint64_t id);
@@ -54,7 +54,7 @@ class Process {
     std::vector<int> homes;
     void* owner = nullptr;
     uint64_t nonce = 0;
-    Time since{};
+    Time accepting_since{};                            // in vain; zero: not
     std::deque<uint64_t> arrived;                      // endpoints that nobody accepted yet
     std::set<std::pair<uint64_t, uint32_t>> admitted;  // incarnation and instance of all that ever came
   };
@@ -62,7 +62,7 @@ class Process {
     enum class What : uint8_t { dial, give_up, check } what;
     uint64_t endpoint;
     int path;
-    Epoch epoch;
+    Epoch epoch;  // to dial or to give up; of a check: the newest that the receiver saw, and lost
   };
   struct Outgoing : Waiter {
     Process* process;
@@ -96,7 +96,11 @@ class Process {
 
   explicit Process(const Settings&);
   Result<void> open();
+  Result<void> start_thread();
   void run();
+  void turn();
+  template <class F>
+  void survive(F&&);
   int timeout();
   void wake();
   void ask(Ask);
@@ -106,6 +110,7 @@ class Process {
   void arm(Endpoint&);
   void woken(Endpoint&, Time now);
   bool finish_closing(Endpoint&, Time now);
+  void bury(Endpoint&);
   void reap(Time now);
 
   void dial(Endpoint&, int way, Epoch, Purpose, Time now);
@@ -129,6 +134,7 @@ class Process {
   std::string peer_name(uint64_t incarnation, const tcp::Address&) const;
   std::vector<Endpoint*> all();
   bool watch(int fd, Waiter*, bool out, bool once);
+  void unwatch(int fd);
 
   const Settings settings_;
   std::vector<tcp::Rail> rails_;
@@ -145,10 +151,10 @@ class Process {
   } on_wake_, on_listen_, on_netlink_;
   void drain_wake(Time);
 
-  std::mutex mutex_;  // of the two maps and the numbers
+  std::mutex
+      mutex_;  // of the two maps and the numbers; may be taken inside an endpoint's lock, never around it
   std::condition_variable ended_;
   std::map<uint64_t, std::unique_ptr<Endpoint>> endpoints_;
-  std::map<uint64_t, std::unique_ptr<EndpointWaiter>> waiters_;
   std::map<uint64_t, Listener> listeners_;
   uint64_t next_id_ = 1;
   uint32_t next_instance_ = 1;
@@ -158,7 +164,7 @@ class Process {
 
   std::vector<std::unique_ptr<Outgoing>> outgoing_;
   std::vector<std::unique_ptr<Incoming>> incoming_;
-  Time next_tick_{};
+  Time next_tick_{}, complained_{};
   bool listening_rests_ = false;      // no descriptors are left for who comes
   std::atomic<Time> end_by_{kNever};  // last words are over then, for all
   std::atomic<bool> asleep_{false}, stopping_{false};

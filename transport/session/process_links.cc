@@ -106,6 +106,7 @@ void Process::finished(Outgoing& o, Talk::Outcome outcome, Time t) {
   if (outcome == Talk::Outcome::agreed) {
     e->refusals_ = 0;
     if (o.purpose == Purpose::probe) return;
+    unwatch(o.talk.fd());
     int fd = o.talk.take_socket().release();
     std::string what = "tcp " + tcp::local_address(fd).text() + " -> " +
                        e->ways()[static_cast<std::size_t>(o.path)].to.text_with_port() + " (" + rail.name +
@@ -259,14 +260,20 @@ Endpoint* Process::find(const HelloFields& h) {
 }
 
 // Whether a peer that proved itself may have what it wants; makes the receiving end of a new connection.
-RefusalReason Process::admit(Incoming& i, const HelloFields& h, Time) {
+RefusalReason Process::admit(Incoming& i, const HelloFields& h, Time t) {
   if (h.expected_incarnation != incarnation_) return RefusalReason::stale_incarnation;
   const bool probe = h.purpose == Purpose::probe;
   if (Endpoint* e = find(h)) {
     Entered in(*e);
     auto state = e->connection().state();
     bool over = state == Connection::State::failed || state == Connection::State::closed;
-    if (e->closing_ || over) return RefusalReason::closed;
+    // A sender whose caller is done with it may still owe its last words: it lives for who asks after it.
+    if (over || (e->closing_ && !probe)) return RefusalReason::closed;
+    // A receiver asks when it has no link. A sender with nothing to say would never learn of it.
+    if (probe) {
+      e->sender()->lost_there(h.epoch, t);
+      e->connection().progress(t);
+    }
     i.endpoint = e->id();
     return RefusalReason::none;
   }
@@ -293,7 +300,6 @@ RefusalReason Process::admit(Incoming& i, const HelloFields& h, Time) {
   auto made = std::make_unique<Endpoint>(*this, id, l->second.owner, std::move(peer),
                                          options(static_cast<int>(l->second.homes.size())), std::move(ways),
                                          std::vector<Path>{});
-  waiters_[id] = std::make_unique<EndpointWaiter>(this, made.get());
   endpoints_[id] = std::move(made);
   i.endpoint = id;
   l->second.arrived.push_back(id);
@@ -306,6 +312,7 @@ void Process::hand_over(Incoming& i, Time t) {
   Endpoint* e = find(i.endpoint);
   if (!e || !e->receiver()) return;
   const auto& rail = rails_[static_cast<std::size_t>(i.rail)];
+  unwatch(i.talk.fd());
   int fd = i.talk.take_socket().release();
   Path path{rail.name, rail.name + " " + rail.address.text() + " <- " + i.from.text()};
   std::string what = "tcp " + rail.address.text() + " <- " + i.from.text_with_port() + " (" + rail.name + ")";
