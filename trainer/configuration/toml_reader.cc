@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <fstream>
 #include <limits>
 
-#define TOML_HEADER_ONLY 1
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "transport/base/toml.h"
 
 namespace megascale::trainer {
 
@@ -53,7 +54,7 @@ std::string join(const std::vector<std::string>& parts, const char* between) {
   return all;
 }
 
-void check_readable(const std::filesystem::path& file) {
+std::string text_of(const std::filesystem::path& file) {
   std::error_code error;
   const auto size = std::filesystem::file_size(file, error);
   if (error)
@@ -62,22 +63,23 @@ void check_readable(const std::filesystem::path& file) {
   if (size > kMostBytes)
     throw ConfigurationError(fmt::format("the configuration {} has {} bytes; more than {} is not one",
                                          file.string(), size, kMostBytes));
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(size, '\0');
+  if (!stream.read(text.data(), static_cast<std::streamsize>(size)))
+    throw ConfigurationError(
+        fmt::format("cannot read the configuration {}: {}", file.string(), std::strerror(errno)));
+  return text;
 }
 
 }  // namespace
 
 TomlReader::TomlReader(const std::filesystem::path& file) : contents_(std::make_unique<Contents>()) {
   contents_->file = file.string();
-  check_readable(file);
-  auto result = toml::parse_file(file.string());
-  if (result) {
-    contents_->table = std::move(result).table();
-    return;
-  }
-  const toml::parse_error& error = result.error();
-  const auto line = error.source().begin.line;
-  const std::string at = line > 0 ? fmt::format("{}:{}: ", file.string(), line) : file.string() + ": ";
-  throw ConfigurationError(at + "this is not TOML: " + std::string(error.description()));
+  ParsedToml parsed = parse_toml(text_of(file));
+  if (!parsed.table)
+    throw ConfigurationError(
+        fmt::format("{}:{}: this is not TOML: {}", file.string(), parsed.line, parsed.description));
+  contents_->table = std::move(*parsed.table);
 }
 
 TomlReader::~TomlReader() = default;

@@ -61,6 +61,10 @@ TEST_F(Configuration, MalformedTomlIsNamedWithItsLine) {
   EXPECT_NE(complaint("[model\n").find("FILE:1:"), std::string::npos);
   EXPECT_NE(complaint("[model]\nlayers = 1\nlayers = 2\n").find("FILE:3:"), std::string::npos);
   EXPECT_NE(complaint(std::string("[model]\nlayers = \0\n", 18)), "none");
+  EXPECT_NE(complaint("[model]\n\n[[[\nlayers = 2\n").find("FILE:3:"), std::string::npos)
+      << "a text that the parser gives up on";
+  EXPECT_NE(complaint("[model]\n\u00fd = 2\n").find("FILE:2:"), std::string::npos)
+      << "a letter that cannot stand outside quotes";
 }
 
 TEST_F(Configuration, EveryMistakeIsNamedWithItsLine) {
