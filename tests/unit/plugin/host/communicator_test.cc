@@ -150,8 +150,8 @@ TEST_P(RanksTest, SeveralRingsWithoutAProgressThread) {
 
 TEST_P(RanksTest, LargeMessages) {
   run_ranks(GetParam(), {.plugin = any_plugin()}, [](Communicator& c) {
-    check_reductions(c, DataType::f32, ReduceOp::sum, 1'500'001);
-    check_movements(c, DataType::u8, 3'000'001);
+    check_reductions(c, DataType::f32, ReduceOp::sum, 600'001);
+    check_movements(c, DataType::u8, 1'000'001);
   });
 }
 
