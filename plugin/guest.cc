@@ -9,6 +9,7 @@
 
 #include "transport/base/events.h"
 #include "transport/base/log.h"
+#include "transport/base/quantity.h"
 #include "transport/base/statistics.h"
 
 namespace megascale::plugin {
@@ -132,11 +133,14 @@ void Guest::describe() {
     list += (list.empty() ? "" : ", ") + r.name + " " + r.address.text();
     i++;
   }
+  const tcp::Tuning& tuning = process_->tuning();
+  const std::string cap =
+      tuning.rate.is_unlimited() ? "" : ", at most " + text_of(tuning.rate) + " bit/s a connection and rail";
   logf(Level::info,
        "version " MEGASCALE_VERSION
-       ", link tcp, congestion control %s by the kernel, rails: %s; a flap is ridden out "
+       ", link tcp, congestion control %s by the kernel%s, rails: %s; a flap is ridden out "
        "for %.0f s",
-       process_->tuning().algorithm.empty() ? "default" : process_->tuning().algorithm.c_str(), list.c_str(),
+       tuning.algorithm.empty() ? "default" : tuning.algorithm.c_str(), cap.c_str(), list.c_str(),
        seconds(process_->settings().flap_timeout));
   if (process_->settings().secret.empty())
     logf(Level::info, "MEGASCALE_SECRET is not set: whoever reaches our port may join the job");
@@ -156,8 +160,7 @@ void Guest::leave() {
 void Guest::report() {
   if (reported_.exchange(true)) return;
   emit_statistics();
-  const char* wanted = getenv("MEGASCALE_SUMMARY");
-  if (wanted && *wanted && *wanted != '0') fputs(summary_table().c_str(), stderr);
+  if (settings_ && settings_->summary) fputs(summary_table().c_str(), stderr);
 }
 
 int Guest::devices() {

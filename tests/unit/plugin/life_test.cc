@@ -379,6 +379,37 @@ std::string output_of(const std::string& command) {
   return text;
 }
 
+std::string said_on_standard_error_by_a_stay() {
+  testing::internal::CaptureStderr();
+  { Stay s; }
+  return testing::internal::GetCapturedStderr();
+}
+
+PLUGIN_TEST(Guest, ASummaryIsPrintedWhenTheConfigurationSaysSo) {
+  char file[] = "/tmp/megascale-summary-XXXXXX";
+  const int fd = mkstemp(file);
+  ASSERT_GE(fd, 0);
+  const std::string text = "[megascale]\nsummary = true\n";
+  ASSERT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  close(fd);
+  setenv("MEGASCALE_CONFIG", file, 1);
+  const std::string said = said_on_standard_error_by_a_stay();
+  unlink(file);
+  EXPECT_NE(said.find("retrans"), std::string::npos) << said;
+}
+
+PLUGIN_TEST(Guest, EveryWordForNoLeavesTheSummaryOut) {
+  setenv("MEGASCALE_SUMMARY", "off", 1);
+  const std::string said = said_on_standard_error_by_a_stay();
+  EXPECT_EQ(said.find("retrans"), std::string::npos) << said;
+}
+
+PLUGIN_TEST(Guest, ARateLimitIsSaidAtTheStart) {
+  setenv("MEGASCALE_RATE_LIMIT", "10G", 1);
+  Stay s;
+  EXPECT_TRUE(Log::has("at most 10G bit/s a connection and rail")) << Log::all();
+}
+
 TEST(Guest, ExportsItsTablesAndNothingElse) {
   std::string out = output_of("nm -D --defined-only -P " + library_path());
   if (out.empty()) GTEST_SKIP() << "nm is not installed";
