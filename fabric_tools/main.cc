@@ -2,15 +2,12 @@
 #include <cstdio>
 
 #include "fabric_tools/command.h"
-#ifdef MEGASCALE_LAB
 #include "fabric_tools/lab/command.h"
-#endif
 
 int main(int argc, char** argv) {
   CLI::App app(
       "Brings a fabric up, measures it and breaks it on purpose. Everything that moves data goes through an "
-      "NCCL "
-      "network plugin, this project's own or anyone's.",
+      "NCCL network plugin, this project's own or anyone's.",
       "megascale-fabric");
   app.set_version_flag("--version", MEGASCALE_VERSION);
   app.require_subcommand(1);
@@ -20,9 +17,7 @@ int main(int argc, char** argv) {
   int exit_code = megascale::kAllWell;
   megascale::add_bench(app, arguments, exit_code);
   megascale::add_env(app, exit_code);
-#ifdef MEGASCALE_LAB
   megascale::add_lab(app, exit_code);
-#endif
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

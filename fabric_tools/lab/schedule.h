@@ -1,22 +1,23 @@
 // When which fault happens: a schedule read from TOML, and the timeline that plays it.
 //
-//   after_file = "run/losses"        # optional: count from when this file appears; else from the start of
-//   the ranks
+//   after_file = "run/losses"   # optional: count from when this file appears, not from the ranks' start
 //
 //   [[fault]]
-//   kind = "drop"                    # drop | down | address | kill | blackhole_host | sigkill
-//   hosts = [0]                      # default: all
-//   rails = [0]                      # default: all
-//   at = 10                          # seconds
-//   for = 3                          # seconds; without it drop, down, address and blackhole_host last for
-//   ever after_file = "other"             # optional, for this fault alone rank = 1                         #
-//   sigkill only
+//   kind = "drop"               # drop | down | address | kill | blackhole_host | sigkill
+//   hosts = [0]                 # default: all
+//   rails = [0]                 # default: all
+//   at = 10                     # seconds
+//   for = 3                     # seconds; left out: drop, down, address, blackhole_host last for ever
+//   after_file = "other"        # optional, for this fault alone
+//   rank = 1                    # sigkill only
 //
-//   [rotate]                         # besides: a fault a turn until the ranks end, each kind on each rail in
-//   turn every = 1                        # seconds from one fault's begin to the next one's for = 0.5 #
-//   seconds that each lasts; less than `every` kinds = ["drop", "down", "address", "kill"] hosts = [0] #
-//   default: all rails = [0, 1]                   # default: all at = 0                           # default
-//   0: when the first begins
+//   [rotate]                    # besides: a fault a turn until the ranks end, each kind on each rail
+//   every = 1                   # seconds from one fault's begin to the next one's
+//   for = 0.5                   # seconds that each lasts; less than `every`
+//   kinds = ["drop", "down", "address", "kill"]
+//   hosts = [0]                 # default: all
+//   rails = [0, 1]              # default: all
+//   at = 0                      # default 0: when the first begins
 #pragma once
 #include <optional>
 #include <queue>
