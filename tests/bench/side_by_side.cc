@@ -127,6 +127,7 @@ int main(int argc, char** argv) {
   }
   setenv("MEGASCALE_RAILS", "127.0.0.1", 0);
   setenv("MEGASCALE_LOG", "warn", 0);
+  setenv("MEGASCALE_SECRET", "two processes on one host", 0);
   setenv("MEGASCALE_TCP_ALGORITHM", algorithm == "default" ? "auto" : algorithm.c_str(), 0);
   try {
     if (only != "latency") throughput(plugin, algorithm == "default" ? "" : algorithm, repetitions);
