@@ -143,7 +143,7 @@ void Guest::describe() {
        tuning.algorithm.empty() ? "default" : tuning.algorithm.c_str(), cap.c_str(), list.c_str(),
        seconds(process_->settings().flap_timeout));
   if (process_->settings().secret.empty())
-    logf(Level::info, "MEGASCALE_SECRET is not set: whoever reaches our port may join the job");
+    logf(Level::warn, "MEGASCALE_SECRET is not set: whoever reaches our port may join the job");
 }
 
 void Guest::leave() {

@@ -21,6 +21,7 @@
 #include "fabric_tools/lab/journal.h"
 #include "fabric_tools/lab/namespaces.h"
 #include "fabric_tools/lab/process.h"
+#include "plugin/host/secret.h"
 
 namespace megascale::lab {
 namespace {
@@ -170,6 +171,7 @@ Job::~Job() {
 }
 
 void Job::start_ranks() {
+  host::ensure_job_secret();
   processes_.resize(plan_.ranks().size());
   for (const Rank& rank : plan_.ranks()) {
     ChildOptions child;

@@ -16,6 +16,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "plugin/host/secret.h"
+
 namespace megascale::host {
 namespace {
 
@@ -231,6 +233,7 @@ std::string free_rendezvous() { return Reservation().address(); }
 
 LaunchResult local_ranks(const LocalLaunch& launch) {
   if (launch.ranks < 1) throw std::invalid_argument("there must be at least one rank");
+  ensure_job_secret();
   const Reservation reservation;
   const std::string rendezvous = launch.rendezvous.empty() ? reservation.address() : launch.rendezvous;
   const std::string program = launch.program.empty() ? own_path() : launch.program;

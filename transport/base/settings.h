@@ -23,7 +23,7 @@ struct Settings {
 
   // Speed.
   using Numbers = std::map<std::string, double>;
-  std::string cc = "auto";  // MEGASCALE_CC: auto (tcp: the kernel's); others are refused by name
+  std::string cc = "auto";  // MEGASCALE_CC: auto (tcp: the kernel's) | fixed; others are refused by name
   Numbers cc_parameters;    // the file's [cc] table; auto has none, and says so when there are some
   Rate rate_limit = Rate::unlimited();  // MEGASCALE_RATE_LIMIT: of one connection on one rail, "10G"
   std::string tcp_algorithm = "auto";   // MEGASCALE_TCP_ALGORITHM: auto | a name the kernel allows

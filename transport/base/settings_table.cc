@@ -35,8 +35,8 @@ constexpr Bytes operator""_G(unsigned long long n) { return n << 30; }
 constexpr SettingRow kRows[] = {
     {"LINK", ChoiceKind{&S::link, "auto|tcp", "verbs|udp|dpdk"},
      "What carries the bytes of a rail; auto takes the best that this host has."},
-    {"CC", ChoiceKind{&S::cc, "auto", "fixed|swift|dcqcn|timely|hpcc|nscc|barre|hybrid"},
-     "Who decides a connection's rate: auto, on tcp the kernel. See MEGASCALE_RATE_LIMIT and MEGASCALE_TCP_ALGORITHM."},
+    {"CC", ChoiceKind{&S::cc, "auto|fixed", "swift|dcqcn|timely|hpcc|nscc|barre|hybrid"},
+     "Who decides a connection's rate: auto, on tcp the kernel; fixed: the rate of the file's [cc] table is its cap."},
     {"CONFIG", TextKind{&S::config, "a path"},
      "A TOML file that sets any of these in its [megascale] table; the environment wins.", "", false},
     {"RAILS", TextKind{&S::rails, "addresses, comma separated"},
