@@ -137,6 +137,7 @@ void Connection::heard(Link& l, ConstBytes b) {
       if (bye->reason == wire::Reason::closed) {
         state_ = State::closed;
         error_ = {Code::remote, "the peer " + peer_ + " closed the connection " + name_};
+        peer_closed();
       } else {
         fail({Code::remote, "the peer " + peer_ + " ended the connection " + name_ +
                                 (bye->reason == wire::Reason::message_too_large
@@ -181,6 +182,7 @@ void Connection::broke(Link& l, Cause cause) {
   Time quiet_since = cause == Cause::silence ? a->heard : now_;
   drop(*a, cause);
   fenced_since_++;
+  if (parting_ && cause == Cause::closed && state_ == State::open) state_ = State::closed;  // as was to come
   if (state_ == State::closed || state_ == State::failed) return;
   last_trouble_ = to_string(cause);
   if (!any_usable() && lost_since_ == kNever) {
@@ -249,6 +251,10 @@ void Connection::rail_lost(const std::string& rail, Cause cause, Time now) {
 
 void Connection::peer_gone(const std::string& why, Time now) {
   if (state_ == State::failed || state_ == State::closed) return;
+  if (parting_) {
+    state_ = State::closed;
+    return;
+  }
   fail({Code::remote, "connection " + name_ + ": the peer " + peer_ + " is gone (" + why +
                           "); the job has to be restarted without it"},
        now);

@@ -105,6 +105,7 @@ class Connection : public Sink {
     bool usable() const { return life == Life::opening || life == Life::live || life == Life::retiring; }
   };
 
+  virtual void peer_closed() {}                   // it said goodbye
   virtual bool mending() const { return false; }  // an answer about lost links is awaited
   virtual void move(Time now) = 0;                // what a poll allows: put chunks, say states
   virtual void manage(Time now) = 0;              // every few milliseconds: dial, return, give up
@@ -137,6 +138,7 @@ class Connection : public Sink {
   std::string name_, peer_;
   Dialer& dialer_;
   State state_ = State::connecting;
+  bool parting_ = false;  // our caller is done; the other end closes its links when it has heard all
   Error error_;
   std::vector<Attached> links_;
   Time now_{};  // of the call that is under way

@@ -184,8 +184,21 @@ void Receiver::say_state() {
   said_posted_ = s.granted;
 }
 
+void Receiver::part(Time now) {
+  now_ = now;
+  parting_ = bye_due_ = dirty_ = true;
+  say_state();
+  if (!dirty_) say_bye();
+}
+
+void Receiver::say_bye() {
+  Attached* a = freshest();  // behind what was acknowledged on it
+  if (a) bye_due_ = !say(*a, wire::write(wire::Bye{wire::Reason::closed}));
+}
+
 void Receiver::move(Time now) {
   if (open_) answer_open();
+  if (bye_due_ && !dirty_ && !open_) say_bye();
   if (!dirty_) return;
   bool now_or_never = completed_ == posted_ && bulk_;  // nobody may call again for long
   bool many = completed_ - said_completed_ >= kLazyMessages || posted_ - said_posted_ >= kLazyMessages;
@@ -198,6 +211,7 @@ void Receiver::record(Attached& a, wire::Kind k, ConstBytes b) {
     drop(a, Cause::closed);
     dirty_since_ = now_;
     dirty_ = true;  // the sender does not listen on it any more: what was said there last may be lost
+    bye_due_ = parting_;
     return;
   }
   if (k != wire::Kind::open) return complain_protocol(a, "a record that only a receiver says");
@@ -270,6 +284,7 @@ bool Receiver::accepted(std::unique_ptr<Link> link, Epoch epoch, const Path& pat
 void Receiver::link_broke(Attached&, Life, Cause) {
   dirty_since_ = now_;
   dirty_ = true;  // what was said last may have been lost with it
+  bye_due_ = parting_;
   next_check_of_peer_ = now_;
   check_back_off_ = kCheckFirst;
 }

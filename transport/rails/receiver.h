@@ -19,11 +19,16 @@ class Receiver final : public Connection {
   Request* post(std::byte* data, Bytes capacity, const void* mark, Time now);
   bool forget(const void* mark, Time now);
 
+  // Instead of close() when all that was posted is done: says goodbye, and lives on until the sender is known
+  // to have heard the last acknowledgement, for that may be lost with its link.
+  void part(Time now);
+  bool parting() const { return parting_ && state_ == State::open; }
+
   // The peer dialled us: a link of a new epoch. Refused (false) when that epoch is over already.
   bool accepted(std::unique_ptr<Link>, Epoch, const Path& path, Time now);
   void rail_returned(const std::string&, Time) override {}
   bool outstanding() const override { return completed_ != posted_; }
-  bool waiting() const override { return completed_ != posted_ || dirty_ || open_; }
+  bool waiting() const override { return completed_ != posted_ || dirty_ || open_ || parting_; }
   Epoch newest() const { return newest_; }
   // For tests: copies that were made because a message came before its receive was posted.
   uint64_t early_copies() const { return early_copies_; }
@@ -61,6 +66,7 @@ class Receiver final : public Connection {
   void answer_open();
   void say_resume(Attached&);
   void say_state();
+  void say_bye();
   Attached* freshest();
   bool fail_if_overdue(Time now);
 
@@ -77,6 +83,7 @@ class Receiver final : public Connection {
   bool dirty_ = false, overdue_ = false;  // a STATE is due; has been since an earlier call
   bool bulk_ = false;                     // the last message was large: grants are urgent
   Time dirty_since_{};
+  bool bye_due_ = false;
   bool open_ = false;      // an OPEN awaits its answer
   wire::Open open_asked_;  // the last
   Epoch open_link_ = 0, newest_ = 0;

@@ -145,6 +145,11 @@ void Sender::record(Attached& a, wire::Kind k, ConstBytes b) {
   complain_protocol(a, "a record that only a sender says");
 }
 
+// The receiver waits for this: to see us close is to know that its last acknowledgement was heard.
+void Sender::peer_closed() {
+  for (auto& l : links_) drop(l, Cause::closed);
+}
+
 void Sender::acknowledge(uint64_t completed, uint64_t granted, Attached& a) {
   if (completed > next_ || granted < completed || granted > completed + kWindow)
     return complain_protocol(a, "an acknowledgement of what was never sent, or an impossible grant");

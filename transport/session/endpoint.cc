@@ -40,6 +40,11 @@ void Endpoint::enter() {
     if (spins > 100) clock_nanosleep(CLOCK_MONOTONIC, 0, &kNap, nullptr);
 }
 
+bool Endpoint::words_left() const {
+  if (connection_->state() != Connection::State::open) return false;
+  return sender_ ? sender_->only_copies_left() && !sender_->all_acknowledged() : receiver_->parting();
+}
+
 void Endpoint::called() {
   calls_.fetch_add(1);
   if (process_.asleep_.load()) process_.wake();

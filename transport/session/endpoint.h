@@ -56,6 +56,8 @@ class Endpoint final : public Dialer {
   Connection& connection() { return *connection_; }
   Sender* sender() { return sender_; }
   Receiver* receiver() { return receiver_; }
+  // Whether the other end is still to hear something, although the caller is done.
+  bool words_left() const;
 
   // Dialer, called inside the lock
   void dial(int path, Epoch) override;

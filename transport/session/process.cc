@@ -271,9 +271,8 @@ void Process::close(Endpoint* e) {
     Entered in(*e);
     Connection& c = e->connection();
     Time t = now();
-    bool words_left = e->sender() && c.state() == Connection::State::open &&
-                      e->sender()->only_copies_left() && !e->sender()->all_acknowledged();
-    if (!words_left) {
+    if (e->receiver() && c.state() == Connection::State::open && !c.outstanding()) e->receiver()->part(t);
+    if (!e->words_left()) {
       c.close(c.outstanding() && c.state() == Connection::State::open ? wire::Reason::aborted
                                                                       : wire::Reason::closed,
               t);
@@ -438,12 +437,10 @@ bool Process::finish_closing(Endpoint& e, Time t) {
   Connection& c = e.connection();
   Time close_by = std::min(e.close_by_, end_by_.load());
   c.progress(t);
-  bool open = c.state() == Connection::State::open || c.state() == Connection::State::connecting;
-  bool words_left = e.sender() && c.state() == Connection::State::open && e.sender()->only_copies_left() &&
-                    !e.sender()->all_acknowledged();
-  if (open && (!words_left || t >= close_by)) c.close(wire::Reason::closed, t);
+  bool words_left = e.words_left() && t < close_by;
+  if (!words_left) c.close(wire::Reason::closed, t);
   c.progress(t);
-  return (c.settled() && !(open && words_left)) || t >= close_by + kStopWithin;
+  return (c.settled() && !words_left) || t >= close_by + kStopWithin;
 }
 
 void Process::bury(Endpoint& e) {

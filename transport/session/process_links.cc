@@ -267,8 +267,8 @@ RefusalReason Process::admit(Incoming& i, const HelloFields& h, Time t) {
     Entered in(*e);
     auto state = e->connection().state();
     bool over = state == Connection::State::failed || state == Connection::State::closed;
-    // A sender whose caller is done with it may still owe its last words: it lives for who asks after it.
-    if (over || (e->closing_ && !probe)) return RefusalReason::closed;
+    // One whose caller is done with it may still owe last words: it lives for who asks after it.
+    if (over) return RefusalReason::closed;
     // A receiver asks when it has no link. A sender with nothing to say would never learn of it.
     if (probe) {
       e->sender()->lost_there(h.epoch, t);

@@ -309,6 +309,41 @@ TEST_F(ReceiverRule, what_came_before_the_peer_closed_is_not_lost) {
   EXPECT_EQ(post(100), nullptr) << "there is no more";
 }
 
+// The last acknowledgement may be lost with its link, and a sender that finds nobody would take what did
+// arrive for lost.
+TEST_F(ReceiverRule, who_parts_lives_on_until_the_sender_is_known_to_have_heard_all) {
+  auto a = open();
+  Request* r = post(100);
+  pass(1ms);
+  arrive(*a, chunk(0, 100, 0));
+  ASSERT_TRUE(r->done);
+  receiver->part(now);
+  EXPECT_EQ(a->said_of(Kind::bye), 1);
+  EXPECT_EQ(wire::read_state(*a->last(Kind::state))->completed, 1u);
+  EXPECT_FALSE(a->fence_asked);
+  sink().broke(*a->link, Cause::reset);
+  a->fence_confirmed = true;
+  pass(10ms);
+  EXPECT_TRUE(receiver->parting());
+  auto b = accept(2);
+  ask(*b, 2, 2, {2});
+  pass(1ms);
+  ASSERT_TRUE(b->last(Kind::resume));
+  EXPECT_EQ(wire::read_resume(*b->last(Kind::resume))->completed, 1u);
+  EXPECT_EQ(b->said_of(Kind::bye), 1) << "after what it had";
+  EXPECT_TRUE(receiver->parting());
+  sink().broke(*b->link, Cause::closed);
+  EXPECT_EQ(receiver->state(), Connection::State::closed);
+  EXPECT_FALSE(receiver->parting());
+}
+
+TEST_F(ReceiverRule, who_parts_from_a_sender_that_is_gone_does_not_complain) {
+  auto a = open();
+  receiver->part(now);
+  receiver->peer_gone("closed", now);
+  EXPECT_EQ(receiver->state(), Connection::State::closed);
+}
+
 TEST_F(ReceiverRule, no_link_is_forgotten_before_its_fence) {
   std::vector<std::shared_ptr<Script>> all{open()};
   sink().broke(*all[0]->link, Cause::reset);

@@ -477,6 +477,17 @@ TEST_F(SenderRule, a_receiver_whose_buffer_was_too_small_ends_the_connection_wit
   EXPECT_NE(sender->error().message.find("larger than the receive"), std::string::npos);
 }
 
+TEST_F(SenderRule, a_goodbye_is_answered_by_closing_for_the_receiver_waits_for_it) {
+  make(1);
+  auto link = open(1);
+  Request* r = post(10'000);
+  grant(*link, 1, 1);
+  hear(*link, wire::write(wire::Bye{wire::Reason::closed}));
+  EXPECT_EQ(sender->state(), Connection::State::closed);
+  EXPECT_TRUE(r->done);
+  EXPECT_TRUE(link->fence_asked);
+}
+
 TEST_F(SenderRule, memory_that_is_deregistered_under_a_send_ends_the_connection) {
   make(1);
   auto a = open(1);
