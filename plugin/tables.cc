@@ -27,8 +27,7 @@ struct Guarded<F> {
 template <auto F>
 inline constexpr auto guarded = &Guarded<F>::call;
 
-// ---- what differs between versions
-// ------------------------------------------------------------------------------
+// ---- what differs between versions ----
 
 // NCCL passes uninitialised memory: every field is set.
 template <class P>
@@ -106,8 +105,7 @@ Result merge(int* device, V* members) {
 }
 Result set_attributes(void*, abi::NetAttr*) { return abi::kSuccess; }  // hints that a TCP link has no use for
 
-// ---- the tables
-// -------------------------------------------------------------------------------------------------
+// ---- the tables ----
 
 constexpr const char* kName = "Megascale";
 

@@ -53,10 +53,7 @@ Engine::Engine(std::unique_ptr<Rendezvous> rendezvous, std::unique_ptr<NetContex
   const int next = (options.rank + 1) % options.ranks;
   const int previous = (options.rank + options.ranks - 1) % options.ranks;
   for (const auto& wire : wires_.rings) {
-    rings_.push_back(
-        std::unique_ptr<Ring>(new Ring{{net(), wire.to_next, next, options.rank, nullptr},
-                                       {net(), wire.from_previous, previous, options.rank, nullptr},
-                                       nullptr}));
+    rings_.push_back(std::make_unique<Ring>(net(), wire, options.rank, next, previous));
   }
   for (int peer = 0; peer < static_cast<int>(wires_.to_rank.size()); ++peer) {
     const auto index = static_cast<size_t>(peer);

@@ -40,6 +40,9 @@ class Engine {
   Net& net() const { return context_->net(); }
 
   struct Ring {
+    Ring(Net& net, const Wires::RingWire& wire, int rank, int next, int previous)
+        : send(net, wire.to_next, next, rank, nullptr),
+          receive(net, wire.from_previous, previous, rank, nullptr) {}
     SendLane send;
     ReceiveLane receive;
     std::unique_ptr<Scratch> scratch;  // made at the first reduction

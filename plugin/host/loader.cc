@@ -44,7 +44,7 @@ std::shared_ptr<Net> take_newest(void* handle, const std::string& path) {
 }
 
 // The plugin's last words, when it had any.
-std::string with_warning(std::string text) {
+std::string with_warning(const std::string& text) {
   const std::string warning = take_last_warning();
   return warning.empty() ? text : text + "; the plugin said: " + warning;
 }

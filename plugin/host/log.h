@@ -9,7 +9,8 @@ namespace megascale::host {
 
 abi::LogFunction logger();
 
-// The newest warning that a plugin gave on this thread, else one of the last seconds on any; empty when there is none.
+// The newest warning that a plugin gave on this thread, else one of the last seconds on any; empty when there
+// is none.
 std::string take_last_warning();
 
 // "ncclRemoteError (6)"

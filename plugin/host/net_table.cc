@@ -62,7 +62,7 @@ void widen(const Properties& from, int device, abi::PropertiesV12* to) {
   to->railId = to->planeId = -1;
   if constexpr (!std::is_same_v<Properties, abi::PropertiesV8>) {
     to->forceFlush = from.forceFlush;
-    constexpr int places = sizeof from.vProps.devs / sizeof from.vProps.devs[0];
+    constexpr int places = std::extent_v<decltype(from.vProps.devs)>;
     to->vProps.ndevs = from.vProps.ndevs < 0 || from.vProps.ndevs > places ? 0 : from.vProps.ndevs;
     for (int i = 0; i < to->vProps.ndevs; ++i) to->vProps.devs[i] = from.vProps.devs[i];
     to->maxP2pBytes = from.maxP2pBytes;
@@ -205,7 +205,7 @@ class TableNet final : public Net {
     } else {
       using VDeviceProps = decltype(Properties::vProps);
       VDeviceProps copy{};
-      constexpr int places = sizeof copy.devs / sizeof copy.devs[0];
+      constexpr int places = std::extent_v<decltype(copy.devs)>;
       if (table_->makeVDevice == nullptr || members.ndevs < 1 || members.ndevs > places)
         return abi::kInvalidUsage;
       copy.ndevs = members.ndevs;
