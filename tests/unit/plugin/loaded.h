@@ -62,7 +62,7 @@ inline void in_child(void (*body)(), const char* rails) {
 // ---- the library
 
 inline std::string library_path() {
-  const char* p = getenv("MEGASCALE_PLUGIN");
+  const char* p = getenv("PLUGIN_UNDER_TEST");
   return p ? p : "libnccl-net-megascale.so";
 }
 

@@ -73,7 +73,7 @@ TEST(Process, StripedOverAllRails) {
 
 // Larger than most machines have to spare, so only where it is asked for (the integration tests do).
 TEST(ProcessLarge, OneGibibyte) {
-  if (!getenv("MEGASCALE_TEST_LARGE")) GTEST_SKIP() << "MEGASCALE_TEST_LARGE is not set";
+  if (!getenv("PROCESS_TEST_LARGE")) GTEST_SKIP() << "PROCESS_TEST_LARGE is not set";
   std::ifstream info("/proc/meminfo");
   std::string word;
   long available = 0;
