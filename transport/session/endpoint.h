@@ -85,6 +85,8 @@ class Endpoint final : public Dialer {
   std::atomic<bool> closing_{false};  // the caller is done with it; the thread ends it
   Time close_by_{};
   int refusals_ = 0;  // in a row
+  uint32_t proven_ =
+      0;  // ways that led to the peer: a bit each. Others may lead to a stranger of its address
   Time refused_since_{};
   int checks_under_way_ = 0;
 };

@@ -117,7 +117,7 @@ class Process {
   void pump(Outgoing&, Time now);
   void finished(Outgoing&, Talk::Outcome, Time now);
   void turned_down(Endpoint&, const Outgoing&, const Refusal&, Time now);
-  void refused_by_host(Endpoint&, Time now);
+  void refused_by_host(Endpoint&, int way, Time now);
   void accept_strangers(Time now);
   void make_room_for_strangers();
   void pump(Incoming&, Time now);

@@ -105,6 +105,7 @@ void Process::finished(Outgoing& o, Talk::Outcome outcome, Time t) {
   const auto& rail = rails_[static_cast<std::size_t>(e->ways()[static_cast<std::size_t>(o.path)].rail)];
   if (outcome == Talk::Outcome::agreed) {
     e->refusals_ = 0;
+    e->proven_ |= 1u << o.path;
     if (o.purpose == Purpose::probe) return;
     unwatch(o.talk.fd());
     int fd = o.talk.take_socket().release();
@@ -128,7 +129,7 @@ void Process::finished(Outgoing& o, Talk::Outcome outcome, Time t) {
     Entered in(*e);
     e->sender()->dial_failed(o.path, o.epoch, refused ? Cause::refused : Cause::unreachable, why, t);
   }
-  if (refused) refused_by_host(*e, t);
+  if (refused) refused_by_host(*e, o.path, t);
 }
 
 // The peer's process answered, and does not want us.
@@ -148,7 +149,10 @@ void Process::turned_down(Endpoint& e, const Outgoing& o, const Refusal& r, Time
 
 // The host answers, nobody listens. Once may be a filter that comes and goes; several times is a process that
 // ended.
-void Process::refused_by_host(Endpoint& e, Time t) {
+void Process::refused_by_host(Endpoint& e, int way, Time t) {
+  // Networks of the same private addresses exist on many hosts: who refuses there need not be the peer's
+  // host.
+  if (e.proven_ && !(e.proven_ >> way & 1)) return;
   if (e.refusals_++ == 0) e.refused_since_ = t;
   if (e.refusals_ < kRefusalsBelieved || t - e.refused_since_ < kRefusalsOver) return;
   Entered in(e);
@@ -320,6 +324,8 @@ void Process::hand_over(Incoming& i, Time t) {
                                              statistics_for(rail.name), std::move(what));
   Entered in(*e);
   e->refusals_ = 0;
+  for (std::size_t w = 0; w < e->ways().size(); w++)
+    if (e->ways()[w].to.same_host(i.from)) e->proven_ |= 1u << w;
   e->receiver()->accepted(std::move(link), h.epoch, path, t);
   e->connection().progress(t);
   arm(*e);
