@@ -292,11 +292,13 @@ RefusalReason Process::admit(Incoming& i, const HelloFields& h, Time t) {
   for (const auto& a : h.own_addresses()) {
     auto there = heard(a, h.listener_port);
     peer.addresses.push_back(there);
-    for (std::size_t r = 0; r < rails_.size(); r++)
-      if (there.same_subnet(rails_[r].address, rails_[r].prefix)) {
-        ways.push_back({static_cast<int>(r), there});
-        break;
-      }
+    auto near = std::find_if(rails_.begin(), rails_.end(),
+                             [&](const auto& r) { return there.same_subnet(r.address, r.prefix); });
+    // On a routed fabric no subnet is shared: then it is the rail of the same number.
+    std::size_t r = near != rails_.end() ? static_cast<std::size_t>(near - rails_.begin())
+                                         : (peer.addresses.size() - 1) % rails_.size();
+    if (near != rails_.end() || rails_[r].address.family() == there.family())
+      ways.push_back({static_cast<int>(r), there});
   }
   if (peer.addresses.empty()) return RefusalReason::malformed;
   if (ways.empty()) ways.push_back({i.rail, peer.addresses[0]});
