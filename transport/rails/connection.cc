@@ -270,13 +270,15 @@ void Connection::close(wire::Reason reason, Time now) {
   for (auto& a : links_) drop(a, Cause::closed);
 }
 
-void Connection::fail(Error e, Time now) {
+void Connection::fail(Error e, Time now, wire::Reason said) {
   if (state_ == State::failed) return;
   now_ = now;
   state_ = State::failed;
   error_ = std::move(e);
   logf(Level::warn, "%s", error_.message.c_str());
   Event("failed").with("connection", name_).with("peer", peer_).with("why", error_.message).emit();
+  // Told that we give up, the peer need not find out by dialling.
+  for (auto& a : links_) say(a, wire::write(wire::Bye{said}));
   for (auto& a : links_) drop(a, Cause::closed);
 }
 

@@ -82,7 +82,7 @@ class Connection : public Sink {
   virtual void rail_returned(const std::string& rail, Time now) = 0;
   // Ends the connection from this side. Links are closed; requests that are not done never will be.
   void close(wire::Reason, Time now);
-  void fail(Error, Time now);
+  void fail(Error, Time now, wire::Reason said = wire::Reason::aborted);
 
   // For the thread that sleeps on the links' descriptors.
   template <class F>

@@ -64,7 +64,7 @@ bool Receiver::fits(Attached& a, const Chunk& c, Slot& s) {
   if (s.chunk_bytes && (s.total != c.total || s.chunk_bytes != c.chunk_bytes))
     return complain_protocol(a, "chunks of one message that disagree about it"), false;
   if (!early && c.total > s.capacity) {
-    too_large(&a, c.message, c.total, s.capacity);
+    too_large(c.message, c.total, s.capacity);
     return false;
   }
   return true;
@@ -141,7 +141,7 @@ void Receiver::deliver() {
 // Brings a message that came before its receive to where it belongs. False: it does not fit there.
 bool Receiver::unpack(Slot& s) {
   if (s.total > s.capacity) {
-    too_large(usable_link(), s.message, s.total, s.capacity);
+    too_large(s.message, s.total, s.capacity);
     return false;
   }
   if (s.early < 0) return true;
@@ -152,13 +152,12 @@ bool Receiver::unpack(Slot& s) {
   return true;
 }
 
-void Receiver::too_large(Attached* a, MessageId m, Bytes total, Bytes capacity) {
-  if (a) say(*a, wire::write(wire::Bye{wire::Reason::message_too_large}));
+void Receiver::too_large(MessageId m, Bytes total, Bytes capacity) {
   fail({Code::invalid_usage, "connection " + name_ + " from " + peer_ + ": message " + std::to_string(m) +
                                  " has " + std::to_string(total) +
                                  " bytes, but the receive posted for it has room for " +
                                  std::to_string(capacity)},
-       now_);
+       now_, wire::Reason::message_too_large);
 }
 
 // ---- what is said ----

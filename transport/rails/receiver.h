@@ -60,7 +60,7 @@ class Receiver final : public Connection {
   std::byte* early_buffer(Slot&);
   void deliver();
   bool unpack(Slot&);
-  void too_large(Attached*, MessageId, Bytes total, Bytes capacity);
+  void too_large(MessageId, Bytes total, Bytes capacity);
   const Attached* fencing(Epoch upto) const;
   void heard_open(Attached&, const wire::Open&);
   void answer_open();
