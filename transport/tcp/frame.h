@@ -67,7 +67,7 @@ inline Frame frame_of(ConstBytes record) {
   f.kind = Frame::kRecord;
   if (record.size() <= sizeof f.inside) {
     f.inside_bytes = static_cast<uint8_t>(record.size());
-    std::memcpy(f.inside, record.data(), record.size());
+    if (!record.empty()) std::memcpy(f.inside, record.data(), record.size());
   } else {
     f.length = static_cast<uint32_t>(record.size());
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -33,7 +34,7 @@ TEST(Frame, SmallChunksTravelInside) {
     EXPECT_TRUE(f.plausible()) << n;
     EXPECT_EQ(f.length, 0u);
     EXPECT_EQ(f.inside_bytes, n);
-    EXPECT_EQ(std::memcmp(f.inside, data.data(), n), 0);
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), f.inside));
   }
   std::vector<std::byte> data(33);
   Frame f = frame_of(Chunk{.message = 1, .total = 33, .chunk_bytes = 128}, data.data());

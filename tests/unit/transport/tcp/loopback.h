@@ -1,10 +1,12 @@
 // Two ends of a real TCP connection on loopback, and a sink that writes down what a link tells of.
 #pragma once
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
@@ -30,25 +32,25 @@ inline bool eventually(const std::function<bool()>& condition, Duration limit = 
   return condition();
 }
 
-// Connected and non-blocking: {the end that dialled, the end that accepted}.
+// Connected, tuned and non-blocking: {the end that dialled, the end that accepted}.
 inline std::pair<Socket, Socket> connected(const Tuning& tuning = {}) {
   uint16_t port = 0;
   auto listening = listen_everywhere(port);
   if (!listening) throw std::runtime_error(listening.error().message);
-  Rail rail;
-  rail.name = rail.interface = "lo";
-  rail.address = *Address::parse("127.0.0.1");
-  Address to = rail.address;
+  Address to = *Address::parse("127.0.0.1");
   to.set_port(port);
-  auto dialled = begin_connect(rail, to, tuning);
-  if (!dialled) throw std::runtime_error(dialled.error().message);
-  int accepted = -1;
+  Socket dialled(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(dialled.fd(), to.get(), to.length())) throw std::runtime_error(strerror(errno));
+  Socket accepted;
   eventually([&] {
-    return (accepted = accept4(listening->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
+    accepted = Socket(accept4(listening->fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    return static_cast<bool>(accepted);
   });
-  if (accepted < 0) throw std::runtime_error("nobody came");
-  tune(accepted, tuning);
-  return {std::move(dialled).value(), Socket(accepted)};
+  if (!accepted) throw std::runtime_error("nobody came");
+  fcntl(dialled.fd(), F_SETFL, O_NONBLOCK);
+  tune(dialled.fd(), tuning);
+  tune(accepted.fd(), tuning);
+  return {std::move(dialled), std::move(accepted)};
 }
 
 struct Notes final : Sink {

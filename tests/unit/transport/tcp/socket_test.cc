@@ -88,6 +88,34 @@ TEST(Socket, NothingIsInheritedByAProgramThatIsStarted) {
   for (int fd : {a.fd(), b.fd()}) EXPECT_TRUE(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
+// Begun, not waited for; tuned before the first packet, so that buffers and algorithm count from there on.
+TEST(Socket, ConnectingFromARailIsBegunAtOnce) {
+  uint16_t port = 0;
+  auto listening = listen_everywhere(port);
+  ASSERT_TRUE(listening) << listening.error().message;
+  Rail r;
+  r.name = r.interface = "lo";
+  r.address = *Address::parse("127.0.0.3");
+  Address to = *Address::parse("127.0.0.2");
+  to.set_port(port);
+  Settings s;
+  s.rate_limit = Rate{1e9};
+  auto dialled = begin_connect(r, to, choose_tuning(s));
+  ASSERT_TRUE(dialled) << dialled.error().message;
+  EXPECT_TRUE(fcntl(dialled->fd(), F_GETFL) & O_NONBLOCK);
+  EXPECT_EQ(pacing_rate(dialled->fd()), 125'000'000u);
+  EXPECT_EQ(local_address(dialled->fd()).text(), "127.0.0.3") << "from the rail's own address";
+  sockaddr_storage from{};
+  socklen_t n = sizeof from;
+  int fd = -1;
+  ASSERT_TRUE(eventually([&] {
+    return (fd = accept4(listening->fd(), reinterpret_cast<sockaddr*>(&from), &n, SOCK_CLOEXEC)) >= 0;
+  }));
+  EXPECT_EQ(Address::from(reinterpret_cast<sockaddr*>(&from)).text(), "127.0.0.3");
+  EXPECT_EQ(local_address(fd).text(), "127.0.0.2");
+  close(fd);
+}
+
 TEST(Socket, ConnectingToNobodyFailsAndSaysFromWhereToWhere) {
   Rail r;
   r.name = "the-rail";

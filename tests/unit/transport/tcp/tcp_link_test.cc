@@ -40,7 +40,7 @@ TEST(TcpLink, ChunksOfEverySizeArriveWhole) {
     ASSERT_EQ(e.out->put(e.out_notes, c, data.data(), clock_now()), Post::ok);
     ASSERT_TRUE(e.poll_until([&] { return e.in_notes.arrived.size() == m + 1; })) << n;
     EXPECT_EQ(e.in_notes.arrived.back().message, m);
-    EXPECT_EQ(std::memcmp(there.data(), data.data(), n), 0) << n;
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), there.begin())) << n;
     EXPECT_EQ(there[n], std::byte{0xee}) << "a byte behind the message was written";
     m++;
   }
