@@ -304,7 +304,7 @@ TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
 }
 
 TEST(Communicator, OptionsAreChecked) {
-  auto error = [](CommunicatorOptions options) {
+  auto error = [](const CommunicatorOptions& options) {
     try {
       Communicator::create(options);
     } catch (const std::exception& e) {
