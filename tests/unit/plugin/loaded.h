@@ -39,7 +39,11 @@ inline void in_child(void (*body)(), const char* rails) {
     setenv("MEGASCALE_LOG", "info", 1);
     unsetenv("NCCL_PROTO");
     unsetenv("NCCL_SOCKET_IFNAME");
-    body();
+    try {
+      body();
+    } catch (const std::exception& x) {  // gtest would catch it and run the other tests, here in the child
+      ADD_FAILURE() << x.what();
+    }
     std::cout.flush();
     fflush(nullptr);
     _exit(testing::Test::HasFailure() ? 1 : testing::Test::IsSkipped() ? kSkipped : 0);

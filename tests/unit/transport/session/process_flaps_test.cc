@@ -81,7 +81,12 @@ struct Mortal {
     if (pid == 0) {
       ::close(said[0]);
       ::close(leash[1]);
-      live(said[1], heir ? leash[0] : -1);
+      try {
+        live(said[1], heir ? leash[0] : -1);
+      } catch (const std::exception& x) {  // gtest would catch it and run the other tests, here in the child
+        fprintf(stderr, "%s\n", x.what());
+      }
+      _exit(5);
     }
     ::close(said[1]);
     ::close(leash[0]);
@@ -109,7 +114,7 @@ struct Mortal {
  private:
   int leash_ = -1;
 
-  [[noreturn]] static void live(int out, int heirs_leash) {
+  static void live(int out, int heirs_leash) {
     auto p = start();
     HandleBytes h;
     uint64_t l = p->listen({0}, nullptr, h.get());
