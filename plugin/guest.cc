@@ -128,7 +128,8 @@ void Guest::describe() {
     bool have =
         std::any_of(devices_.begin(), devices_.end(), [&](const auto& d) { return d->name == r.name; });
     int id = process_->settings().rails.empty() ? -1 : i;
-    if (!have)
+    // NCCL has room for no more devices; rails beyond that remain spares.
+    if (!have && static_cast<int>(devices_.size()) < abi::kMaxDevices)
       devices_.push_back(std::make_unique<Device>(Device{r.name, {i}, r.megabits, r.guid, r.pci_path, id}));
     list += (list.empty() ? "" : ", ") + r.name + " " + r.address.text();
     i++;

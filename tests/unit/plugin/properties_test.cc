@@ -124,6 +124,16 @@ PLUGIN_TEST(Trap_B3, NamesAreUnique) {
   EXPECT_EQ(ports.size(), 4u) << "one port twice would be counted once";
 }
 
+PLUGIN_TEST(Contract_B3, ThereAreNeverMoreDevicesThanNcclHasRoomFor) {
+  std::string rails;
+  for (int i = 1; i <= abi::kMaxDevices + 2; i++) rails += "127.0.0." + std::to_string(i) + ",";
+  setenv("MEGASCALE_RAILS", rails.c_str(), 1);
+  Stay s;
+  int n = 0;
+  ASSERT_EQ(s.net->devices(&n), abi::kSuccess);
+  EXPECT_EQ(n, abi::kMaxDevices);
+}
+
 PLUGIN_TEST(Contract_B3, StringsStayValidForLife) {
   char* name;
   {
