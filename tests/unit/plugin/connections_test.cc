@@ -224,28 +224,34 @@ PLUGIN_TEST(Contract_B5, GpuMemoryIsRefusedAndTheHandleIsNull) {
   EXPECT_EQ(s.net->regMrDmaBuf, nullptr) << "or NCCL would offer it";
 }
 
-// On abort memory is deregistered and freed while it is being written to.
+// On abort memory is deregistered and freed while it is being written to. The message may have arrived whole
+// before this thread comes to take the memory away; then the next attempt may be quicker.
 PLUGIN_TEST(Contract_B5, DeregisterInFlightUnderAReceive) {
   Stay s;
-  Pair p(s);
   auto data = pattern(64 << 20, 3);
-  std::vector<std::byte> there(data.size());
-  void* mh = nullptr;
-  ASSERT_EQ(s.net->regMr(p.receiving, there.data(), there.size(), abi::kPtrHost, &mh), abi::kSuccess);
-  void* r = p.receive(there.data(), there.size(), mh);
-  void* q = p.send(data.data(), data.size());
-  ASSERT_TRUE(r && q);
-  ASSERT_TRUE(eventually([&] {
-    p.test(q);
-    p.test(r);
-    return peek(&there[0]) == data[0] && peek(&there[1]) == data[1] && peek(&there[2]) == data[2];
-  }));
-  EXPECT_EQ(s.net->deregMr(p.receiving, mh), abi::kSuccess) << "it never fails";
-  std::fill(there.begin(), there.end(), std::byte{0x77});  // it is the caller's again
-  auto end = Clock::now() + 300ms;
-  while (Clock::now() < end) p.test(q);
-  EXPECT_TRUE(std::all_of(there.begin(), there.end(), [](std::byte b) { return b == std::byte{0x77}; }));
-  EXPECT_EQ(p.finish(r), -2) << "what it was for never finishes, and says so";
+  int result = 0;
+  for (int attempt = 0; attempt < 50 && result != -2; ++attempt) {
+    Pair p(s);
+    std::vector<std::byte> there(data.size());
+    void* mh = nullptr;
+    ASSERT_EQ(s.net->regMr(p.receiving, there.data(), there.size(), abi::kPtrHost, &mh), abi::kSuccess);
+    void* r = p.receive(there.data(), there.size(), mh);
+    void* q = p.send(data.data(), data.size());
+    ASSERT_TRUE(r && q);
+    ASSERT_TRUE(eventually([&] {
+      p.test(q);
+      p.test(r);
+      return peek(&there[0]) == data[0] && peek(&there[1]) == data[1] && peek(&there[2]) == data[2];
+    }));
+    EXPECT_EQ(s.net->deregMr(p.receiving, mh), abi::kSuccess) << "it never fails";
+    std::fill(there.begin(), there.end(), std::byte{0x77});  // it is the caller's again
+    auto end = Clock::now() + 300ms;
+    while (Clock::now() < end) p.test(q);
+    EXPECT_TRUE(std::all_of(there.begin(), there.end(), [](std::byte b) { return b == std::byte{0x77}; }));
+    result = p.finish(r);
+    EXPECT_TRUE(result == -2 || result == static_cast<int>(data.size())) << result;
+  }
+  EXPECT_EQ(result, -2) << "what it was for never finishes, and says so";
 }
 
 PLUGIN_TEST(Contract_B5, DeregisterInFlightUnderASend) {
