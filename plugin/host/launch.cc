@@ -136,14 +136,18 @@ void note_failure(LaunchResult& result, int rank, pid_t pid, int status) {
   }
 }
 
-// Reaps until none is left. After the first failure the others have the grace to end by themselves.
+// Reaps until none is left. After the first failure the others have the grace to end by themselves. The
+// failure told is the first one, but one that somebody else's signal killed comes before those that gave up
+// on its account and were seen to end earlier.
 LaunchResult reap(std::vector<Child> children, std::chrono::seconds grace) {
   LaunchResult result;
   Clock::time_point deadline = Clock::time_point::max();
   int harshness = 0;
+  bool untouched = true;  // no signal of ours was sent
   while (!children.empty()) {
     if (const int signal = received; signal != 0) {
       received = 0;
+      untouched = false;
       signal_all(children, signal);
       if (result.exit_code == 0)
         result = {128 + signal, std::string("this process was asked to end: ") + strsignal(signal)};
@@ -158,14 +162,16 @@ LaunchResult reap(std::vector<Child> children, std::chrono::seconds grace) {
         continue;
       }
       const bool well = ended == child->pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-      if (!well && result.exit_code == 0) {
+      const bool killed = WIFSIGNALED(status) && untouched;
+      if (!well && (result.exit_code == 0 || (killed && result.exit_code < 128))) {
+        if (result.exit_code == 0) deadline = Clock::now() + grace;
         note_failure(result, child->rank, child->pid, status);
-        deadline = Clock::now() + grace;
       }
       child = children.erase(child);
       any = true;
     }
     if (Clock::now() > deadline) {
+      untouched = false;
       signal_all(children, harshness++ == 0 ? SIGTERM : SIGKILL);
       deadline = Clock::now() + 2s;
     }

@@ -56,6 +56,14 @@ TEST(Launch, SignalIsNamed) {
   EXPECT_THAT(result.failure, HasSubstr("signal 9"));
 }
 
+TEST(Launch, TheKilledIsNamedBeforeThoseThatGaveUpOnIt) {
+  auto launch = shell(2, R"([ "$MEGASCALE_RANK" = 0 ] && exit 3; sleep 0.3; kill -9 $$)");
+  launch.grace = 60s;
+  const auto result = local_ranks(launch);
+  EXPECT_EQ(result.exit_code, 128 + SIGKILL);
+  EXPECT_THAT(result.failure, HasSubstr("rank 1"));
+}
+
 TEST(Launch, StubbornRanksAreKilled) {
   const auto result = local_ranks(
       shell(2, R"([ "$MEGASCALE_RANK" = 0 ] && exit 3; trap "" TERM; while :; do sleep 1; done)"));
