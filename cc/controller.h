@@ -50,6 +50,7 @@ class Controller {
   Controller& operator=(const Controller&) = delete;
 
   virtual std::string_view name() const = 0;
+  virtual bool wants_telemetry() const { return false; }  // else telemetry() need not be called
 
   // Signals, in the order of time. One that an algorithm does not use costs an empty call.
   virtual void sent(Time, Bytes /*bytes*/, Bytes /*inflight, with these*/) {}
