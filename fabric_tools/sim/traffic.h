@@ -5,6 +5,7 @@
 // posted.
 #pragma once
 #include <cstdint>
+#include <stdexcept>
 #include <string_view>
 
 #include "cc/units.h"
@@ -22,6 +23,9 @@ class Wire {
   virtual void post(ConnectionId, Bytes, uint64_t tag, Time at) = 0;
   // After its last delivery; the id may be given out again.
   virtual void close(ConnectionId) = 0;
+  // Calls Traffic::woken() with `tag` at `at`, or as soon as that has passed: for messages whose time is known
+  // but whose connection must not wait for it.
+  virtual void wake(Time /*at*/, uint64_t /*tag*/) { throw std::logic_error("this wire has no clock"); }
 };
 
 struct Delivery {
@@ -36,6 +40,7 @@ class Traffic {
   virtual std::string_view name() const = 0;
   virtual void begin(Wire&) = 0;
   virtual void delivered(Wire&, const Delivery&) = 0;
+  virtual void woken(Wire&, uint64_t /*tag*/, Time /*now*/) {}
   virtual bool finished() const = 0;         // nothing more will be posted, and all was delivered
   virtual double progress() const = 0;       // 0 to 1
   virtual uint64_t connections() const = 0;  // at most at once; for the estimate of memory
