@@ -11,18 +11,20 @@ constexpr Parameter kParameters[] = {
 };
 
 // Never faster than the port: what it cannot take would only queue in the host.
-std::unique_ptr<Controller> build(const Parameters& values, const PathFacts& path) {
+Recipe prepare(const Parameters& values) {
   const Rate asked{values.at("rate")};
   const auto window = static_cast<Bytes>(values.at("window"));
-  return std::make_unique<FixedController>(
-      asked.bits_per_second > 0 ? std::min(asked, path.line_rate) : path.line_rate,
-      window > 0 ? window : kNoWindow);
+  return [=](const PathFacts& path) {
+    return std::make_unique<FixedController>(
+        asked.bits_per_second > 0 ? std::min(asked, path.line_rate) : path.line_rate,
+        window > 0 ? window : kNoWindow);
+  };
 }
 
 }  // namespace
 
 Algorithm fixed_algorithm() {
-  return {"fixed", "A constant rate and window, whatever the network says.", kParameters, build};
+  return {"fixed", "A constant rate and window, whatever the network says.", kParameters, prepare};
 }
 
 }  // namespace megascale

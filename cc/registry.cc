@@ -4,12 +4,20 @@
 #include <array>
 #include <cstdio>
 
+#include "cc/barre.h"
+#include "cc/dcqcn.h"
 #include "cc/fixed.h"
+#include "cc/hpcc.h"
+#include "cc/hybrid.h"
+#include "cc/nscc.h"
+#include "cc/swift.h"
+#include "cc/timely.h"
 
 namespace megascale {
 namespace {
 
-const std::array kAlgorithms = {fixed_algorithm()};
+const std::array kAlgorithms = {fixed_algorithm(), dcqcn_algorithm(), swift_algorithm(), timely_algorithm(),
+                                hpcc_algorithm(),  nscc_algorithm(),  barre_algorithm(), hybrid_algorithm()};
 
 std::string print(double value) {
   char text[32];
@@ -62,16 +70,22 @@ Parameters check(const Algorithm& algorithm, const Parameters& given, std::vecto
 
 std::span<const Algorithm> algorithms() { return kAlgorithms; }
 
-std::unique_ptr<Controller> build_controller(std::string_view name, const Parameters& given,
-                                             const PathFacts& path, std::vector<std::string>* complaints) {
+Recipe prepare_controller(std::string_view name, const Parameters& given,
+                          std::vector<std::string>* complaints) {
   std::vector<std::string> unheard;
   if (!complaints) complaints = &unheard;
   for (const Algorithm& algorithm : kAlgorithms) {
-    if (algorithm.name == name) return algorithm.build(check(algorithm, given, complaints), path);
+    if (algorithm.name == name) return algorithm.prepare(check(algorithm, given, complaints));
   }
   complaints->push_back("no congestion controller has the name " + shown(name) +
                         "; there are: " + names(kAlgorithms) + ".");
-  return nullptr;
+  return {};
+}
+
+std::unique_ptr<Controller> build_controller(std::string_view name, const Parameters& given,
+                                             const PathFacts& path, std::vector<std::string>* complaints) {
+  const Recipe recipe = prepare_controller(name, given, complaints);
+  return recipe ? recipe(path) : nullptr;
 }
 
 }  // namespace megascale

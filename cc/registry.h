@@ -1,5 +1,6 @@
 // The registry of controllers: which there are, which parameters each has, and building one by its name.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -29,18 +30,24 @@ struct Parameter {
   std::string_view sentence;
 };
 
+// Builds controllers whose parameters are already chosen, one for each path. They share the constants.
+using Recipe = std::function<std::unique_ptr<Controller>(const PathFacts&)>;
+
 struct Algorithm {
   std::string_view name;
   std::string_view sentence;  // what it is and where it is from
   std::span<const Parameter> parameters;
-  // `values` has every parameter, checked.
-  std::unique_ptr<Controller> (*build)(const Parameters& values, const PathFacts&);
+  Recipe (*prepare)(const Parameters& values);  // `values` has every parameter, checked
 };
 
 std::span<const Algorithm> algorithms();
 
-// Nothing when no algorithm has that name. A parameter that is unknown or out of range is named in
-// `complaints`, one sentence each, with what is accepted; its default is used.
+// An empty recipe when no algorithm has that name. A parameter that is unknown or out of range is named in
+// `complaints`, one sentence each, with what is accepted; its default is used. For who builds many: names and
+// ranges are looked at once.
+Recipe prepare_controller(std::string_view name, const Parameters&, std::vector<std::string>* complaints);
+
+// The same for one path; nothing when no algorithm has that name.
 std::unique_ptr<Controller> build_controller(std::string_view name, const Parameters&, const PathFacts&,
                                              std::vector<std::string>* complaints);
 

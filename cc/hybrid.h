@@ -1,0 +1,81 @@
+// The controller `hybrid`: Swift's delay decides how much, marks (ECN or CNP) decide whether. Ours; the idea
+// is MegaScale's (NSDI 2024, section 3.6), which combines Swift's RTT with DCQCN's fast response to ECN and
+// gives no algorithm. docs/congestion-control.md says what each rule is for and what it is worth.
+//
+// It needs no trust in either signal alone. Delay without marks is not our queue, unless it is more than a
+// switch would leave unmarked; a mark without delay is another path's; both together are a queue of ours, and
+// its delay says how large it is. Acknowledgements may be one for each packet, with marks, or few, with
+// notification packets between them.
+#pragma once
+#include <limits>
+#include <memory>
+
+#include "cc/host_window.h"
+#include "cc/path.h"
+#include "cc/rounds.h"
+
+namespace megascale {
+
+struct HybridConstants {
+  double queue_target;                         // ns of queueing aimed at
+  double scaling_range, scaling_a, scaling_b;  // of the target, as Swift's, in ns
+  double guard;                                // ns above the target that are believed without a mark
+  double increase;                             // packets in an RTT
+  unsigned fast_after;                         // clean rounds
+  double fast_most;                            // times the increase
+  double fair_increase;                        // times the increase, above the target without a mark
+  double decrease, most_decrease, cnp_factor;
+  HostWindow::Constants host;
+  double least_window;                 // packets
+  double initial_window, most_window;  // products of line rate and base RTT
+  double rtt_reference;                // ns
+  double adapt_delay;                  // queue targets
+  unsigned reset_after;                // timeouts
+  bool marks, filter, hold, slow_start, pace_by_target, rtt_fairness;
+};
+
+class HybridController final : public Controller {
+ public:
+  HybridController(std::shared_ptr<const HybridConstants>, const PathFacts&);
+
+  std::string_view name() const override { return "hybrid"; }
+  void sent(Time, Bytes, Bytes inflight) override;
+  void ack(const Ack&) override;
+  void cnp(Time) override;
+  void loss(Time, Bytes) override;
+  void timeout(Time) override;
+
+  Rate rate() const override;
+  Bytes window() const override { return static_cast<Bytes>(size() * path_.packet()); }
+
+ private:
+  double size() const { return fabric_ < host_.size() ? fabric_ : host_.size(); }  // packets
+  double target() const;                                                           // ns
+  double step() const;                                                             // packets in an RTT
+  double most() const;                                                             // packets
+  void end_round(double target);
+  void steer(Time, double packets, double delay, double target, bool marked, bool binds);
+  bool adapt(const Ack&, double delay, bool marked);
+  void grow(double share, double packets);
+  void decrease(Time, double factor);
+  void decrease_by(Time, double delay, double target);
+
+  std::shared_ptr<const HybridConstants> c_;
+  Path path_;
+  Rounds rounds_;
+  double fabric_;  // packets
+  HostWindow host_;
+  double rtt_;                                             // ns, the last
+  double least_now_ = kNoDelay, least_before_ = kNoDelay;  // ns: of this round and of the last
+  double achieved_ = 0;                                    // bytes acknowledged since looked_
+  uint64_t acked_ = 0, sent_to_ = 0, ignore_until_ = 0;
+  Time heard_{}, last_decrease_{}, looked_{};
+  unsigned clean_ = 0, timeouts_ = 0;
+  bool begun_ = false, starting_, decreased_ = false, marked_round_ = false, notified_ = false;
+
+  static constexpr double kNoDelay = std::numeric_limits<double>::max();
+};
+
+Algorithm hybrid_algorithm();
+
+}  // namespace megascale
