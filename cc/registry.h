@@ -24,7 +24,7 @@ struct PathFacts {
 
 struct Parameter {
   std::string_view name;
-  std::string_view unit;  // "bit/s", "bytes", "s", "" for a plain number
+  std::string_view unit;  // "bit/s", "bytes", "s", "packets", "" for a plain number
   double fallback;
   double least, most;  // both allowed
   std::string_view sentence;
