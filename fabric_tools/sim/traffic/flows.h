@@ -1,0 +1,38 @@
+// Messages that wait for nothing: a lone flow, a permutation, an incast, an all-to-all at once. Each has a
+// connection of its own, and starts when it may.
+#pragma once
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "fabric_tools/sim/traffic/workload.h"
+
+namespace megascale::sim {
+
+struct Flow {
+  uint32_t source = 0, destination = 0;  // NICs
+  Bytes bytes = 0;
+  Time at{};
+};
+
+class Flows : public Workload {
+ public:
+  // `flow_of(i)` for i below `count`; nothing is stored, since an all-to-all has n² of them.
+  Flows(std::string name, uint64_t count, std::function<Flow(uint64_t)> flow_of)
+      : name_(std::move(name)), count_(count), flow_of_(std::move(flow_of)) {}
+
+  std::string_view name() const override { return name_; }
+  void begin(Wire&) override;
+  void delivered(Wire&, const Delivery&) override;
+  bool finished() const override { return done_ == count_; }
+  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
+  uint64_t connections() const override { return count_; }
+  double messages() const override { return static_cast<double>(count_); }
+
+ private:
+  std::string name_;
+  uint64_t count_, done_ = 0;
+  std::function<Flow(uint64_t)> flow_of_;
+};
+
+}  // namespace megascale::sim

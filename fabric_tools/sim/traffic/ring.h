@@ -1,0 +1,44 @@
+// Ring collectives: all-reduce, reduce-scatter and all-gather. The NICs of a ring pass chunks of 1/n of the
+// buffer to their neighbour, 2(n-1) or n-1 times; each step waits for the step before on the neighbour's
+// connection (Patarasuk, Yuan, JPDC 2009). The state is a few words for each NIC, however many messages.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fabric_tools/sim/traffic/groups.h"
+#include "fabric_tools/sim/traffic/workload.h"
+
+namespace megascale::sim {
+
+class Ring : public Workload {
+ public:
+  // `rounds`: 2 for an all-reduce, 1 for the others. Every group has two NICs or more.
+  Ring(std::string name, const Groups&, Bytes buffer, uint32_t rounds);
+
+  std::string_view name() const override { return name_; }
+  void begin(Wire&) override;
+  void delivered(Wire&, const Delivery&) override;
+  bool finished() const override { return done_ == count_; }
+  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
+  uint64_t connections() const override { return ranks_.size(); }
+  double messages() const override { return static_cast<double>(count_); }
+
+ private:
+  struct Rank {
+    uint32_t nic, next;     // `next`: of the ring, in ranks_
+    uint32_t place, size;   // in its ring
+    uint32_t received = 0;  // steps
+    ConnectionId to_next = 0;
+  };
+
+  void send(Wire&, const Rank&, uint32_t step);
+
+  std::string name_;
+  Bytes buffer_;
+  uint32_t rounds_;
+  uint64_t count_ = 0, done_ = 0;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace megascale::sim

@@ -1,0 +1,48 @@
+// All-reduce over two binary trees, each of which carries half of the buffer: chunks are summed on their way
+// up and handed out on their way down. Who is a leaf in one tree is an inner node of the other (Sanders,
+// Speck, Träff, Parallel Computing 2009), so that no NIC carries more than others.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "fabric_tools/sim/traffic/groups.h"
+#include "fabric_tools/sim/traffic/workload.h"
+
+namespace megascale::sim {
+
+class TreeAllReduce : public Workload {
+ public:
+  TreeAllReduce(const Groups&, Bytes buffer, Bytes chunk);
+
+  std::string_view name() const override { return "tree_all_reduce"; }
+  void begin(Wire&) override;
+  void delivered(Wire&, const Delivery&) override;
+  bool finished() const override { return done_ == count_; }
+  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
+  uint64_t connections() const override;
+  double messages() const override { return static_cast<double>(count_); }
+
+ private:
+  static constexpr uint32_t kNobody = UINT32_MAX;
+  struct Node {  // a NIC's place in one tree
+    uint32_t nic = 0, tree = 0;
+    uint32_t parent = kNobody;
+    std::array<uint32_t, 2> children{kNobody, kNobody};
+    std::array<uint32_t, 2> summed{};  // chunks that came from each child
+    uint32_t sent_up = 0, received_down = 0;
+    ConnectionId to_parent = 0;
+    std::array<ConnectionId, 2> to_children{};
+  };
+
+  void add_tree(const std::vector<uint32_t>& nics, uint32_t tree);
+  void send_up(Wire&, uint32_t node);  // what all its children have sent
+  void send_down(Wire&, uint32_t node, uint32_t chunk);
+  Bytes bytes_of(const Node&, uint32_t chunk) const;
+  uint32_t chunks(const Node&) const;
+
+  Bytes buffer_, chunk_;
+  uint64_t count_ = 0, done_ = 0;
+  std::vector<Node> nodes_;
+};
+
+}  // namespace megascale::sim
