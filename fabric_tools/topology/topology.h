@@ -52,8 +52,13 @@ struct Topology {
   std::vector<Switch> switches;
   std::vector<Link> links;
   uint32_t rails = 1, sets = 0, pods = 0, tiers = 0;
+  bool rails_meet = true;          // false: there is no path between rails but through a host (rail-only)
+  std::vector<std::string> notes;  // what had to be assumed or looks odd; for people
 
   const Switch& tor_of(uint32_t nic) const { return switches[links[nics[nic].link].high.index]; }
 };
+
+// HOST/RAIL, as documents and faults call it.
+std::string nic_name(const Topology&, uint32_t nic);
 
 }  // namespace megascale

@@ -1,0 +1,23 @@
+// Where two NICs meet: the lowest tier of switches by which there is a way between them.
+#pragma once
+#include <vector>
+
+#include "fabric_tools/topology/topology.h"
+
+namespace megascale {
+
+class Reach {
+ public:
+  explicit Reach(const Topology&);
+
+  // 0: under one ToR; Topology::tiers - 1: through the top; kNone: not at all.
+  uint32_t tier(uint32_t nic, uint32_t other_nic) const;
+  // Switches with the same number hang together by switches of tiers up to `tier`; so do the hosts below.
+  uint32_t group(uint32_t tier, uint32_t switch_index) const { return groups_[tier][switch_index]; }
+
+ private:
+  const Topology& topology_;
+  std::vector<std::vector<uint32_t>> groups_;  // [tier][switch]
+};
+
+}  // namespace megascale

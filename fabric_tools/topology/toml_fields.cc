@@ -1,0 +1,106 @@
+#include "fabric_tools/topology/toml_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "transport/base/quantity.h"
+
+namespace megascale {
+namespace {
+
+constexpr double kLeastRate = 1e6, kMostRate = 1e14;
+constexpr Duration kLongestDelay = 1s;
+
+}  // namespace
+
+TomlFields::TomlFields(const toml::table& table, const std::string& source, std::string what,
+                       std::initializer_list<std::string_view> known)
+    : table_(table), source_(source), what_(std::move(what)) {
+  for (const auto& [key, value] : table) {
+    if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
+    fail(value, fmt::format("unknown key `{}` in {}; known are {}", std::string(key.str()).substr(0, 60),
+                            what_, fmt::join(known, ", ")));
+  }
+}
+
+const toml::node* TomlFields::find(std::string_view key, bool needed) const {
+  const toml::node* node = table_.get(key);
+  if (!node && needed) fail(fmt::format("{} lacks `{}`", what_, key));
+  return node;
+}
+
+std::string TomlFields::text(std::string_view key, std::optional<std::string> fallback) const {
+  const toml::node* node = find(key, !fallback);
+  if (!node) return *fallback;
+  const std::optional<std::string> value = node->is_string() ? node->value<std::string>() : std::nullopt;
+  if (!value || value->empty() || value->size() > 200)
+    fail(*node, fmt::format("`{}` must be a string of 1 to 200 characters", key));
+  for (const char c : *value) {
+    if (c <= ' ' || c == 0x7f)
+      fail(*node, fmt::format("`{}` must have no spaces or control characters", key));
+  }
+  return *value;
+}
+
+uint32_t TomlFields::count(std::string_view key, uint32_t least, uint32_t most,
+                           std::optional<uint32_t> fallback) const {
+  const toml::node* node = find(key, !fallback);
+  if (!node) return *fallback;
+  const std::optional<int64_t> value = node->is_integer() ? node->value<int64_t>() : std::nullopt;
+  if (!value || *value < int64_t{least} || *value > int64_t{most})
+    fail(*node, fmt::format("`{}` must be a whole number, {} to {}", key, least, most));
+  return static_cast<uint32_t>(*value);
+}
+
+Rate TomlFields::rate(std::string_view key, std::optional<Rate> fallback) const {
+  const toml::node* node = find(key, !fallback);
+  if (!node) return *fallback;
+  const std::optional<Rate> value = parse_rate(node->value_or(std::string()));
+  if (!node->is_string() || !value || value->bits_per_second < kLeastRate ||
+      value->bits_per_second > kMostRate)
+    fail(*node, fmt::format("`{}` must be a rate in bits per second, \"1M\" to \"100T\", as \"200G\"", key));
+  return *value;
+}
+
+Duration TomlFields::delay(std::string_view key, std::optional<Duration> fallback) const {
+  const toml::node* node = find(key, !fallback);
+  if (!node) return *fallback;
+  const std::optional<Duration> value = parse_duration(node->value_or(std::string()));
+  if (!node->is_string() || !value || *value > kLongestDelay)
+    fail(*node, fmt::format("`{}` must be a time, \"0s\" to \"1s\", as \"500ns\" or \"1us\"", key));
+  return *value;
+}
+
+bool TomlFields::yes(std::string_view key, bool fallback) const {
+  const toml::node* node = find(key, false);
+  if (!node) return fallback;
+  const std::optional<bool> value = node->is_boolean() ? node->value<bool>() : std::nullopt;
+  if (!value) fail(*node, fmt::format("`{}` must be true or false", key));
+  return *value;
+}
+
+const toml::table& TomlFields::table(std::string_view key) const {
+  const toml::node* node = find(key, true);
+  if (!node->is_table()) fail(*node, fmt::format("`{}` must be a table: [{}]", key, key));
+  return *node->as_table();
+}
+
+const toml::array* TomlFields::tables(std::string_view key) const {
+  const toml::node* node = find(key, false);
+  if (!node) return nullptr;
+  const toml::array* array = node->as_array();
+  const bool good = array && std::all_of(array->begin(), array->end(),
+                                         [](const toml::node& element) { return element.is_table(); });
+  if (!good) fail(*node, fmt::format("`{}` must be tables: [[{}]]", key, key));
+  return array;
+}
+
+void TomlFields::fail(const std::string& why) const { fail(table_, why); }
+
+void TomlFields::fail(const toml::node& where, const std::string& why) const {
+  throw std::invalid_argument(fmt::format("{}:{}: {}", source_, where.source().begin.line, why));
+}
+
+}  // namespace megascale

@@ -1,0 +1,45 @@
+// One table of a TOML file, read key by key. Whatever is missing, unknown, of the wrong kind or out of range
+// is told with file and line, as std::invalid_argument.
+#pragma once
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "cc/units.h"
+#include "transport/base/toml.h"
+
+namespace megascale {
+
+class TomlFields {
+ public:
+  // `what` is how complaints call the table: "[hosts]". A key that is not `known` is complained of at once.
+  TomlFields(const toml::table&, const std::string& source, std::string what,
+             std::initializer_list<std::string_view> known);
+
+  bool has(std::string_view key) const { return table_.contains(key); }
+
+  // Without a fallback the key is needed.
+  std::string text(std::string_view key, std::optional<std::string> fallback = {}) const;
+  uint32_t count(std::string_view key, uint32_t least, uint32_t most,
+                 std::optional<uint32_t> fallback = {}) const;
+  Rate rate(std::string_view key, std::optional<Rate> fallback = {}) const;  // "200G": 1M to 100T bit/s
+  Duration delay(std::string_view key, std::optional<Duration> fallback = {}) const;  // "500ns": 0 to 1s
+  bool yes(std::string_view key, bool fallback) const;
+
+  // The table `key` in this one; the tables of the array `key`, none when it is absent.
+  const toml::table& table(std::string_view key) const;
+  const toml::array* tables(std::string_view key) const;
+
+  [[noreturn]] void fail(const std::string& why) const;  // about the table as a whole
+  [[noreturn]] void fail(const toml::node& where, const std::string& why) const;
+
+ private:
+  const toml::node* find(std::string_view key, bool needed) const;
+
+  const toml::table& table_;
+  const std::string& source_;
+  std::string what_;
+};
+
+}  // namespace megascale
