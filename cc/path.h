@@ -25,6 +25,8 @@ class Path {
   double base_rtt() const { return base_rtt_; }          // ns
   double bdp() const { return bytes_per_ns_ * base_rtt_; }
   double bits_per_second() const { return bytes_per_ns_ * 8e9; }
+  // A window of so many packets; never nothing, which would be a window for ever closed.
+  Bytes bytes(double packets) const { return static_cast<Bytes>(std::max(packets * packet_, 1.0)); }
   // What to answer for "as fast as the port": as it was told, for an unknown port must not be held to a
   // guess.
   Rate line_rate() const { return known(line_rate_) ? line_rate_ : Rate::unlimited(); }

@@ -33,7 +33,7 @@ class SwiftController final : public Controller {
   void timeout(Time) override;
 
   Rate rate() const override;
-  Bytes window() const override { return static_cast<Bytes>(size() * path_.packet()); }
+  Bytes window() const override { return path_.bytes(size()); }
 
  private:
   double size() const { return std::min(fabric_, host_.size()); }  // packets
