@@ -5,7 +5,6 @@
 // posted.
 #pragma once
 #include <cstdint>
-#include <stdexcept>
 #include <string_view>
 
 #include "cc/units.h"
@@ -23,9 +22,9 @@ class Wire {
   virtual void post(ConnectionId, Bytes, uint64_t tag, Time at) = 0;
   // After its last delivery; the id may be given out again.
   virtual void close(ConnectionId) = 0;
-  // Calls Traffic::woken() with `tag` at `at`, or as soon as that has passed: for messages whose time is known
-  // but whose connection must not wait for it.
-  virtual void wake(Time /*at*/, uint64_t /*tag*/) { throw std::logic_error("this wire has no clock"); }
+  // Calls Traffic::woken() with `tag` at `at`, or as soon as that has passed: for messages whose time is
+  // known but whose connection must not wait for it.
+  virtual void wake(Time at, uint64_t tag) = 0;
 };
 
 struct Delivery {

@@ -1,0 +1,10 @@
+// Refuses what cannot be simulated, before anything is built.
+#pragma once
+#include "fabric_tools/sim/simulation.h"
+
+namespace megascale::sim {
+
+// Throws std::runtime_error that names the field, its value and what is accepted.
+void check(const Setup&);
+
+}  // namespace megascale::sim

@@ -1,0 +1,36 @@
+// Links that go down, come back or are slow, by the schedule of a model.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "fabric_tools/sim/endpoints.h"
+#include "fabric_tools/sim/event_queue.h"
+#include "fabric_tools/sim/fabric.h"
+#include "fabric_tools/sim/model.h"
+
+namespace megascale::sim {
+
+class Faults {
+ public:
+  // Throws std::runtime_error for a name that nothing has, two ends that no link joins, a share of the rate
+  // that is not one.
+  Faults(const Topology&, const Model&, EventQueue&, Fabric&, Endpoints&);
+
+  void on_event(uint32_t index);
+
+ private:
+  struct Active {
+    uint32_t link;
+    double rate;
+    bool now = false;
+  };
+
+  const Topology& topology_;
+  EventQueue& events_;
+  Fabric& fabric_;
+  Endpoints& endpoints_;
+  const Tick reroute_;
+  std::vector<Active> faults_;
+};
+
+}  // namespace megascale::sim

@@ -1,0 +1,142 @@
+#include "fabric_tools/sim/path.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+
+#include "fabric_tools/sim/random.h"
+
+namespace megascale::sim {
+namespace {
+
+Step step_over(const Topology& topology, const Switches& switches, uint32_t link, bool ends_at_switch) {
+  const Link& l = topology.links[link];
+  return {ticks_per_byte(l.rate), ticks(l.delay) + (ends_at_switch ? ticks(switches.latency) : 0)};
+}
+
+[[noreturn]] void no_route(const Topology& topology, uint32_t source, uint32_t destination) {
+  throw std::runtime_error(
+      fmt::format("no route from NIC {} to NIC {} in topology '{}': no chain of links joins them. Check the "
+                  "topology's links, or send between NICs of one rail only",
+                  nic_name(topology, source), nic_name(topology, destination), topology.name));
+}
+
+// `next` gives a port of a switch towards the destination, or kNone.
+template <class Next>
+Path walk(const Topology& topology, const Switches& switches, uint32_t source, uint32_t destination,
+          Next next) {
+  if (source >= topology.nics.size() || destination >= topology.nics.size()) {
+    throw std::runtime_error(fmt::format("there is no NIC {}: topology '{}' has {}",
+                                         std::max(source, destination), topology.name, topology.nics.size()));
+  }
+  if (source == destination) {
+    throw std::runtime_error("NIC " + nic_name(topology, source) +
+                             " cannot send to itself: what stays inside a host is not simulated");
+  }
+  Path path{step_over(topology, switches, topology.nics[source].link, true)};
+  uint32_t at = topology.links[topology.nics[source].link].high.index;
+  const uint32_t last = topology.links[topology.nics[destination].link].high.index;
+  while (at != last) {
+    const uint32_t port = next(at);
+    if (port == kNone) no_route(topology, source, destination);
+    const Link& link = topology.links[port / 2];
+    path.push_back(step_over(topology, switches, port / 2, true));
+    at = port % 2 == 0 ? link.high.index : link.low.index;
+  }
+  path.push_back(step_over(topology, switches, topology.nics[destination].link, false));
+  return path;
+}
+
+Path path_alone(const Setup& setup, uint32_t source, uint32_t destination) {
+  const Topology& topology = *setup.topology;
+  const std::vector<bool> usable(topology.links.size(), true);
+  RouteSearch search(topology);
+  if (destination < topology.nics.size()) {
+    search.from(topology.links[topology.nics[destination].link].high.index, usable);
+  }
+  std::vector<uint32_t> ports;
+  return walk(topology, setup.model.switches, source, destination, [&](uint32_t at) {
+    search.next_hops(at, usable, ports);
+    return ports.empty() ? kNone : ports[0];
+  });
+}
+
+}  // namespace
+
+uint64_t packets_of(const Hosts& hosts, Bytes payload) {
+  return std::max<uint64_t>(1, (payload + hosts.payload - 1) / hosts.payload);
+}
+
+Tick crossing(const Path& path, Bytes wire) {
+  Tick sum = 0;
+  for (const Step& step : path) sum += ticks_for(wire, step.per_byte) + step.delay;
+  return sum;
+}
+
+Tick message_alone(const Path& path, const Hosts& hosts, Bytes payload) {
+  const uint64_t packets = packets_of(hosts, payload);
+  const Bytes full = hosts.payload + hosts.header;
+  const Bytes rest = payload - (packets - 1) * hosts.payload + hosts.header;
+  if (packets == 1) return crossing(path, rest);
+  // The packet before the last leaves a hop when all full ones before it have passed the slowest hop so far;
+  // the last one follows it or its own arrival.
+  Tick arrival_of_last = 0, sum = 0, slowest = 0;
+  for (const Step& step : path) {
+    const Tick full_time = ticks_for(full, step.per_byte);
+    sum += full_time;
+    slowest = std::max(slowest, full_time);
+    const Tick before_left = sum + static_cast<Tick>(packets - 2) * slowest;
+    arrival_of_last = std::max(before_left, arrival_of_last) + ticks_for(rest, step.per_byte) + step.delay;
+    sum += step.delay;
+  }
+  return arrival_of_last;
+}
+
+Tick round_trip(const Path& path, const Hosts& hosts) {
+  return crossing(path, hosts.payload + hosts.header) + ticks(hosts.delay) + crossing(path, hosts.ack);
+}
+
+Path path_between(const Topology& topology, const Switches& switches, const Routes& routes, uint32_t source,
+                  uint32_t destination) {
+  return walk(topology, switches, source, destination, [&](uint32_t at) {
+    const auto ports = routes.ports(at, destination);
+    return ports.empty() ? kNone : ports[0];
+  });
+}
+
+uint32_t Paths::intern(Path path) {
+  uint64_t hash = path.size();
+  for (const Step& s : path) {
+    hash = mix(hash ^ std::bit_cast<uint64_t>(s.per_byte)) + mix(static_cast<uint64_t>(s.delay));
+  }
+  const auto [begin, end] = known_.equal_range(hash);
+  for (auto it = begin; it != end; ++it) {
+    if (paths_[it->second] == path) return it->second;
+  }
+  const auto id = static_cast<uint32_t>(paths_.size());
+  paths_.push_back(std::move(path));
+  known_.emplace(hash, id);
+  return id;
+}
+
+Duration PathTimes::base_rtt(uint32_t source, uint32_t destination) const {
+  const Path path = path_between(*setup_.topology, setup_.model.switches, routes_, source, destination);
+  return duration(round_trip(path, setup_.model.hosts));
+}
+
+Duration PathTimes::alone(uint32_t source, uint32_t destination, Bytes bytes) const {
+  const Path path = path_between(*setup_.topology, setup_.model.switches, routes_, source, destination);
+  return duration(message_alone(path, setup_.model.hosts, bytes));
+}
+
+Duration base_rtt(const Setup& setup, uint32_t source, uint32_t destination) {
+  return duration(round_trip(path_alone(setup, source, destination), setup.model.hosts));
+}
+
+Duration alone(const Setup& setup, uint32_t source, uint32_t destination, Bytes bytes) {
+  return duration(message_alone(path_alone(setup, source, destination), setup.model.hosts, bytes));
+}
+
+}  // namespace megascale::sim

@@ -1,0 +1,31 @@
+// Queues and rates of the busiest ports over time, for plots.
+#pragma once
+#include <vector>
+
+#include "fabric_tools/sim/fabric.h"
+
+namespace megascale::sim {
+
+class Sampler {
+ public:
+  Sampler(EventQueue&, const Fabric&, Duration every);
+
+  void on_event();
+  // The `most` busiest ports of switches that were followed to the end.
+  std::vector<Series> busiest(size_t most) const;
+
+ private:
+  struct Track {
+    Series series;
+    uint64_t sent = 0;  // bytes, at the last sample
+  };
+  void forget_idle();
+
+  EventQueue& events_;
+  const Fabric& fabric_;
+  const Tick every_;
+  std::vector<Track> tracks_;
+  size_t samples_ = 0;
+};
+
+}  // namespace megascale::sim

@@ -1,0 +1,136 @@
+#include "fabric_tools/sim/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tests/unit/fabric_tools/sim/networks.h"
+
+namespace megascale::sim {
+namespace {
+
+using testing::HasSubstr;
+
+Result run(const Setup& setup, std::vector<Send> sends) {
+  Sends traffic(std::move(sends));
+  return simulate(setup, traffic);
+}
+
+// 489 packets of 4160 bytes at 100 Gbit/s, over 6 links of 1 us and 5 switches that receive each packet
+// whole: 489 x 332.8 ns + 6 us + 5 x 332.8 ns.
+TEST(Simulation, OneFlowTakesWhatTheWireTakes) {
+  const Topology t = fat_tree(4);
+  const Result r = run(plain(t), {{0, 15, 489 * 4096}});
+  EXPECT_TRUE(r.finished);
+  EXPECT_NEAR(seconds(r.completion) * 1e9, 489 * 332.8 + 6000 + 5 * 332.8, 1);
+  EXPECT_EQ(r.data_packets, 489u);
+  EXPECT_EQ(r.delivered, 489u * 4096);
+  EXPECT_DOUBLE_EQ(r.slowdown.max, 1);
+  EXPECT_EQ(r.queue.max, 0);
+  EXPECT_EQ(r.dropped + r.pauses + r.retransmitted + r.timeouts, 0u);
+}
+
+TEST(Simulation, AMessageAloneTakesExactlyAsLongAsForetold) {
+  const Topology t = dumbbell(1, 1, Rate::gigabits(100), Rate::gigabits(37));
+  const sim::Setup setup = plain(t);
+  for (const Bytes bytes : {0, 1, 4095, 4096, 4097, 100'000, 1'000'001}) {
+    EXPECT_EQ(run(setup, {{0, 1, bytes}}).completion, alone(setup, 0, 1, bytes)) << bytes;
+  }
+}
+
+TEST(Simulation, ASlowHopInFrontAndAShortPacketBehind) {
+  const Topology t = dumbbell(1, 1, Rate::gigabits(25), Rate::gigabits(400));
+  const sim::Setup setup = plain(t);
+  EXPECT_EQ(run(setup, {{0, 1, 3 * 4096 + 1}}).completion, alone(setup, 0, 1, 3 * 4096 + 1));
+}
+
+TEST(Simulation, TheBaseRoundTripIsOnePacketThereAndItsAcknowledgementBack) {
+  const Topology t = single_switch(2);
+  sim::Setup setup = plain(t);
+  // 2 x (332.8 + 1000) ns there, 2 x (5.12 + 1000) ns back.
+  EXPECT_EQ(base_rtt(setup, 0, 1), Duration(4676));
+  setup.model.hosts.delay = 3us;
+  EXPECT_EQ(base_rtt(setup, 0, 1), Duration(7676));
+}
+
+TEST(Simulation, TheSameSeedGivesTheSameBitsAndAnotherSeedOthers) {
+  const Topology t = fat_tree(4);
+  sim::Setup setup = plain(t);
+  setup.model.switches.ecn.on = true;
+  setup.model.hosts.jitter = 1us;
+  setup.algorithm = "swift";
+  const auto digest = [&](uint64_t seed) {
+    setup.seed = seed;
+    return run(setup, permutation(16, 200'000, 1)).digest;
+  };
+  EXPECT_EQ(digest(1), digest(1));
+  EXPECT_NE(digest(1), digest(2));
+}
+
+TEST(Simulation, TwoSendersShareAnEgressAndTheLastBitComesWhenTheLinkIsThrough) {
+  const Topology t = single_switch(3);
+  const Result r = run(plain(t), incast(2, 100 * 4096));
+  // 200 packets through one link, after the first has crossed the other.
+  EXPECT_NEAR(seconds(r.completion) * 1e9, 201 * 332.8 + 2000, 2);
+  EXPECT_NEAR(r.jain, 1, 1e-3);
+  EXPECT_NEAR(r.slowdown.mean, 2, 0.1);
+  EXPECT_NEAR(r.queue.max, 99.5 * 4160, 0.5 * 4160);  // all that came while as much left
+}
+
+TEST(Simulation, APairWithoutARouteIsNamed) {
+  Builder b;
+  b.add_switch("a", 0);
+  b.add_switch("b", 0);
+  b.add_nic(0, Rate::gigabits(100), 1us);
+  b.add_nic(1, Rate::gigabits(100), 1us);
+  try {
+    run(plain(b.topology), {{0, 1, 1}});
+    FAIL();
+  } catch (const std::runtime_error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("no route from NIC host0/0 to NIC host1/0"));
+  }
+}
+
+TEST(Simulation, ARunThatIsNotOverByItsLimitSaysSo) {
+  const Topology t = single_switch(2);
+  sim::Setup setup = plain(t);
+  setup.limit = 10us;
+  const Result r = run(setup, {{0, 1, 1'000'000}});
+  EXPECT_FALSE(r.finished);
+  EXPECT_EQ(r.messages, 0u);
+}
+
+TEST(Simulation, ItStopsWhenItIsTold) {
+  const Topology t = single_switch(3);
+  Sends traffic(incast(2, 100'000'000));
+  Progress progress;
+  progress.stop = true;
+  EXPECT_FALSE(simulate(plain(t), traffic, &progress).finished);
+  EXPECT_GE(progress.done.load(), 0);
+}
+
+TEST(Simulation, NumbersThatCannotBeSimulatedAreRefusedByName) {
+  const Topology t = single_switch(2);
+  const auto refuses = [&](auto change, const char* what) {
+    sim::Setup setup = plain(t);
+    change(setup);
+    try {
+      run(setup, {{0, 1, 1}});
+      ADD_FAILURE() << what << " is accepted";
+    } catch (const std::runtime_error& e) {
+      EXPECT_THAT(e.what(), HasSubstr(what));
+    }
+  };
+  refuses([](sim::Setup& s) { s.model.hosts.payload = 0; }, "hosts.payload");
+  refuses([](sim::Setup& s) { s.model.switches.ecn.kmin = 500'000; }, "switches.ecn.kmin");
+  refuses([](sim::Setup& s) { s.model.switches.ecn.pmax = 2; }, "switches.ecn.pmax");
+  refuses([](sim::Setup& s) { s.model.switches.pfc.alpha = -1; }, "switches.pfc.alpha");
+  refuses([](sim::Setup& s) { s.model.hosts.jitter = -1ns; }, "hosts.jitter");
+  refuses([](sim::Setup& s) { s.limit = 0s; }, "limit");
+  refuses([](sim::Setup& s) { s.algorithm = "warp"; }, "warp");
+  refuses([](sim::Setup& s) { s.parameters["wondow"] = 1; }, "wondow");
+}
+
+}  // namespace
+}  // namespace megascale::sim
