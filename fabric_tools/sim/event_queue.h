@@ -46,7 +46,7 @@ class EventQueue {
   explicit EventQueue(Tick width = 1024, size_t buckets = 4096)
       : shift_(static_cast<unsigned>(std::bit_width(static_cast<uint64_t>(std::max<Tick>(width, 1)))) - 1),
         mask_(std::bit_ceil(std::max<size_t>(buckets, 64)) - 1),
-        buckets_(mask_ + 1),
+        buckets_(mask_ + 1, kNoNode),
         occupied_((mask_ + 1) / 64) {}
 
   Tick now() const { return now_; }
@@ -76,6 +76,12 @@ class EventQueue {
   }
 
  private:
+  static constexpr uint32_t kNoNode = UINT32_MAX;
+  struct Node {
+    Event event;
+    uint32_t next;
+  };
+
   // The orders of two events that wait at once differ by less than 2^31.
   static bool earlier(const Event& a, const Event& b) {
     return a.at != b.at ? a.at < b.at : static_cast<int32_t>(a.order - b.order) < 0;
@@ -84,7 +90,15 @@ class EventQueue {
 
   void put(int64_t bucket, const Event& event) {
     const size_t slot = static_cast<size_t>(bucket) & mask_;
-    buckets_[slot].push_back(event);
+    uint32_t node = free_;
+    if (node == kNoNode) {
+      node = static_cast<uint32_t>(nodes_.size());
+      nodes_.emplace_back();
+    } else {
+      free_ = nodes_[node].next;
+    }
+    nodes_[node] = {event, buckets_[slot]};
+    buckets_[slot] = node;
     occupied_[slot / 64] |= uint64_t{1} << slot % 64;
     ++near_;
   }
@@ -104,16 +118,24 @@ class EventQueue {
     }
     const size_t slot = static_cast<size_t>(current_) & mask_;
     sorted_.clear();
-    sorted_.swap(buckets_[slot]);
+    next_ = 0;
+    for (uint32_t node = buckets_[slot]; node != kNoNode;) {
+      sorted_.push_back(nodes_[node].event);
+      const uint32_t after = nodes_[node].next;
+      nodes_[node].next = free_;
+      free_ = node;
+      node = after;
+    }
+    buckets_[slot] = kNoNode;
     occupied_[slot / 64] &= ~(uint64_t{1} << slot % 64);
     near_ -= sorted_.size();
-    next_ = 0;
     sort_current();
     return true;
   }
 
-  // Nearly always a handful, and nearly in order.
+  // Nearly always a handful, the last that went in first.
   void sort_current() {
+    std::reverse(sorted_.begin(), sorted_.end());
     if (sorted_.size() > 48) {
       std::sort(sorted_.begin(), sorted_.end(), earlier);
       return;
@@ -145,10 +167,12 @@ class EventQueue {
 
   const unsigned shift_;
   const size_t mask_;
-  std::vector<std::vector<Event>> buckets_;
+  std::vector<uint32_t> buckets_;   // the node that was put into each last
   std::vector<uint64_t> occupied_;  // a bit for each bucket
-  std::vector<Event> sorted_;       // the bucket that now() is in; what is before next_ is done
-  size_t next_ = 0, near_ = 0;      // near_: in the buckets
+  std::vector<Node> nodes_;
+  uint32_t free_ = kNoNode;
+  std::vector<Event> sorted_;   // the bucket that now() is in; what is before next_ is done
+  size_t next_ = 0, near_ = 0;  // near_: in the buckets
   int64_t current_ = 0;
   std::vector<Event> far_;  // a heap
   Tick now_ = 0;

@@ -68,7 +68,7 @@ class Pool {
     items_[id].next = free_;
     free_ = id;
   }
-  size_t size() const { return items_.size(); }
+  void reserve(size_t count) { items_.reserve(count); }
 
  private:
   std::vector<T> items_;
@@ -77,6 +77,7 @@ class Pool {
 
 class Packets {
  public:
+  Packets() { pool_.reserve(1 << 20); }  // what is not used takes no memory
   Packet& operator[](uint32_t id) { return pool_[id]; }
   uint32_t take() { return pool_.take(); }
   void give_back(uint32_t id) {

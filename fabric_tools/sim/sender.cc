@@ -9,7 +9,10 @@ namespace {
 constexpr uint32_t kDuplicates = 3;  // packets that overtake one on a single path: it was lost
 constexpr unsigned kMostDoublings =
     3;  // of the timeout: a link that returns is used again within a millisecond
-constexpr Tick kFirstTimeoutFactor = 10;  // times the least timeout, as long as no round trip was measured
+// In an incast the first round trip takes as long as all buffers hold, and the next ones tell little of those
+// that follow: until a connection knows more, its timeout is at least so many times the least one.
+constexpr Tick kUnmeasured = 40, kYoung = 10;
+constexpr uint32_t kYoungPackets = 64;
 
 }  // namespace
 
@@ -135,7 +138,8 @@ void Endpoints::on_answer(const Packet& p) {
     lost = note_out_of_order(c, p.psn);
   }
   const Tick rtt = events_.now() - p.sent;
-  c.smoothed_rtt = c.smoothed_rtt == 0 ? rtt : c.smoothed_rtt + (rtt - c.smoothed_rtt) / 8;
+  // Up at once: a queue grows within a round trip, and a timeout by the old figure would be wrong.
+  c.smoothed_rtt = rtt > c.smoothed_rtt ? rtt : c.smoothed_rtt + (rtt - c.smoothed_rtt) / 8;
   if (newly > 0) c.backoff = 0;
   if (!c.outstanding()) c.deadline = kNoTick;
   else if (newly > 0 || p.kind == PacketKind::kNack) c.deadline = events_.now() + timeout(c);
@@ -243,7 +247,8 @@ void Endpoints::count_round(Connection& c, Bytes newly, bool marked) {
 Tick Endpoints::timeout(const Connection& c) const {
   if (hosts_.fixed_timeout) return ticks(*hosts_.fixed_timeout);
   const Tick least = ticks(hosts_.least_timeout);
-  const Tick usual = c.smoothed_rtt > 0 ? std::max(least, 4 * c.smoothed_rtt) : kFirstTimeoutFactor * least;
+  const Tick floor = least * (c.smoothed_rtt == 0 ? kUnmeasured : c.una < kYoungPackets ? kYoung : 1);
+  const Tick usual = std::max(floor, 4 * c.smoothed_rtt);
   return usual << std::min<unsigned>(c.backoff, kMostDoublings);
 }
 

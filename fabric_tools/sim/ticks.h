@@ -1,7 +1,6 @@
 // The simulator's clock counts picoseconds: 4160 bytes at 100 Gbit/s take 332.8 ns, and a message has
 // hundreds of them. Controllers are told nanoseconds.
 #pragma once
-#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -18,6 +17,8 @@ constexpr Duration duration(Tick t) { return Duration((t + 500) / 1000); }
 constexpr Time time(Tick t) { return Time(Duration(t / 1000)); }
 
 constexpr double ticks_per_byte(Rate r) { return r.bits_per_second > 0 ? 8e12 / r.bits_per_second : 0; }
-inline Tick ticks_for(Bytes n, double per_byte) { return std::llround(static_cast<double>(n) * per_byte); }
+inline Tick ticks_for(Bytes n, double per_byte) {
+  return static_cast<Tick>(static_cast<double>(n) * per_byte + 0.5);
+}
 
 }  // namespace megascale::sim
