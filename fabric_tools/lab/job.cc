@@ -242,6 +242,7 @@ void Job::play_faults() {
     auto same = [&](const Step& other) { return other.id == step->id; };
     auto begun = std::find_if(lasting_.begin(), lasting_.end(), same);
     if (!step->begin && begun == lasting_.end()) continue;  // was skipped when it should have begun
+    const Duration began = journal_.elapsed();
     Outcome outcome = step->begin ? injector_.begin(step->id, fault) : injector_.end(step->id, fault);
     if (!step->begin) lasting_.erase(begun);
     if (step->begin && outcome.effect != Effect::skipped && fault.kind != FaultKind::kill &&
@@ -265,6 +266,7 @@ void Job::play_faults() {
                       .with("phase", step->begin ? "begin" : "end")
                       .with("effect", effect)
                       .with("detail", outcome.detail)
+                      .with("took_ms", seconds(journal_.elapsed() - began) * 1e3)
                       .with("for_s", fault.lasts ? seconds(*fault.lasts) : 0.0));
   }
 }
@@ -302,7 +304,7 @@ void Job::mind_deadlines(int stop_signal) {
     stop_all(128 + stop_signal,
              fmt::format("stopped by signal {} ({})", stop_signal, strsignal(stop_signal)));
   } else if (options_.timeout && journal_.elapsed() >= *options_.timeout && !result_) {
-    stop_all(1, fmt::format("not done in {:g} s", seconds(*options_.timeout)));
+    stop_all(1, fmt::format("not done in {:g} s (--timeout)", seconds(*options_.timeout)));
   }
   Duration now = journal_.elapsed();
   if (terminate_ && now >= *terminate_) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 namespace megascale::lab {
@@ -77,9 +78,11 @@ class Digester {
   }
 
  private:
-  using Key = std::pair<int64_t, std::string>;
+  // Connections of a process may share a name: to one peer, from another.
+  using Key = std::tuple<int64_t, std::string, std::string, std::string>;
   static Key key_of(const Json& event) {
-    return {static_cast<int64_t>(number(event, "pid")), text(event, "connection")};
+    return {static_cast<int64_t>(number(event, "pid")), text(event, "direction"), text(event, "peer"),
+            text(event, "connection")};
   }
 
   // "process 123 at 10.1.0.2" is "rank 2" where that process spoke up, too.
@@ -96,6 +99,7 @@ class Digester {
     flap.at = at;
     flap.rank = event.contains("rank") ? static_cast<int64_t>(number(event, "rank")) : -1;
     flap.connection = text(event, "connection");
+    flap.direction = text(event, "direction");
     flap.peer = peer_of(event);
     report_.flaps.push_back(flap);
     return report_.flaps.back();
@@ -147,7 +151,8 @@ class Digester {
     else if (number(event, "for_s") > 0) sentence += fmt::format(" for {:g} s", number(event, "for_s"));
     if (!text(event, "detail").empty()) sentence += " (" + text(event, "detail") + ")";
     if (text(event, "effect") != "done") sentence += ": " + text(event, "effect");
-    report_.incidents.push_back({at, sentence});
+    // It was written down when it was done; what it causes comes from its beginning on.
+    report_.incidents.push_back({at - number(event, "took_ms") / 1e3, sentence});
   }
 
   Report& report_;
@@ -192,7 +197,7 @@ Row row_of(const Flap& flap) {
   Row row{fmt::format("{:.3f}", flap.at),
           flap.rank < 0 ? "?" : std::to_string(flap.rank),
           flap.connection,
-          flap.peer,
+          flap.direction.empty() ? flap.peer : flap.direction + " " + flap.peer,
           flap.rail.empty() ? "-" : flap.rail,
           flap.cause.empty() ? "?" : flap.cause};
   if (flap.recovered) {
@@ -308,6 +313,7 @@ std::string as_json(const Report& report) {
     flaps.push_back({{"at_s", f.at},
                      {"rank", f.rank},
                      {"connection", f.connection},
+                     {"direction", f.direction},
                      {"peer", f.peer},
                      {"rail", f.rail},
                      {"cause", f.cause},

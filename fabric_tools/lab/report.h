@@ -11,8 +11,8 @@ namespace megascale::lab {
 struct Flap {
   double at = 0;
   int64_t rank = -1;
-  std::string connection, peer;
-  std::string rail;  // that was lost; empty: the other end lost it, we only replayed
+  std::string connection, direction, peer;  // direction: "to" the peer or "from" it
+  std::string rail;                         // that was lost; empty: the other end lost it, we only replayed
   std::string cause;
   bool recovered = false;
   bool with_next = false;  // this connection flapped again before it recovered: that flap holds the recovery

@@ -192,11 +192,9 @@ void Connection::broke(Link& l, Cause cause) {
   if (was == Life::live) {  // one that was never in use, or not any more, is not missed
     count(a->statistics->flaps);
     if (waiting() && stalled_since_ == kNever) stalled_since_ = quiet_since;
-    logf(Level::info, "flap: connection %s with %s lost %s (%s)", name_.c_str(), peer_.c_str(),
+    logf(Level::info, "flap: connection %s %s %s lost %s (%s)", name_.c_str(), direction(), peer_.c_str(),
          l.describe().c_str(), to_string(cause));
-    Event("flap")
-        .with("connection", name_)
-        .with("peer", peer_)
+    event("flap")
         .with("rail", a->statistics->name)
         .with("link", l.describe())
         .with("epoch", a->epoch)
@@ -215,21 +213,24 @@ void Connection::fenced(Link& l) {
   link_fenced(*a);
 }
 
+Event Connection::event(const char* what) const {
+  Event result(what);
+  result.with("connection", name_).with("direction", direction()).with("peer", peer_);
+  return result;
+}
+
 void Connection::note_recovery(const Attached& a, uint64_t chunks, Bytes bytes) {
   Duration stalled = stalled_since_ == kNever ? Duration(0) : now_ - stalled_since_;
   count(a.statistics->chunks_replayed, chunks);
   count(a.statistics->bytes_replayed, bytes);
   a.statistics->lost(stalled);
-  logf(
-      Level::info,
-      "flap over: connection %s with %s goes on over %s; %d links fenced, %llu chunks (%llu bytes) replayed, "
-      "traffic stood still for %.0f ms",
-      name_.c_str(), peer_.c_str(), a.link->describe().c_str(), fenced_since_,
-      static_cast<unsigned long long>(chunks), static_cast<unsigned long long>(bytes),
-      seconds(stalled) * 1e3);
-  Event("recovered")
-      .with("connection", name_)
-      .with("peer", peer_)
+  logf(Level::info,
+       "flap over: connection %s %s %s goes on over %s; %d links fenced, %llu chunks (%llu bytes) replayed, "
+       "traffic stood still for %.0f ms",
+       name_.c_str(), direction(), peer_.c_str(), a.link->describe().c_str(), fenced_since_,
+       static_cast<unsigned long long>(chunks), static_cast<unsigned long long>(bytes),
+       seconds(stalled) * 1e3);
+  event("recovered")
       .with("rail", a.statistics->name)
       .with("epoch", a.epoch)
       .with("fenced", fenced_since_)
@@ -276,7 +277,7 @@ void Connection::fail(Error e, Time now, wire::Reason said) {
   state_ = State::failed;
   error_ = std::move(e);
   logf(Level::warn, "%s", error_.message.c_str());
-  Event("failed").with("connection", name_).with("peer", peer_).with("why", error_.message).emit();
+  event("failed").with("why", error_.message).emit();
   // Told that we give up, the peer need not find out by dialling.
   for (auto& a : links_) say(a, wire::write(wire::Bye{said}));
   for (auto& a : links_) drop(a, Cause::closed);

@@ -14,6 +14,8 @@
 
 namespace megascale {
 
+class Event;
+
 struct ConnectionOptions {
   Duration flap_timeout = 120s;  // without any link: then the connection fails
   Duration connect_timeout = 60s;
@@ -105,6 +107,7 @@ class Connection : public Sink {
     bool usable() const { return life == Life::opening || life == Life::live || life == Life::retiring; }
   };
 
+  virtual const char* direction() const = 0;      // "to" the peer or "from" it
   virtual void peer_closed() {}                   // it said goodbye
   virtual bool mending() const { return false; }  // an answer about lost links is awaited
   virtual void move(Time now) = 0;                // what a poll allows: put chunks, say states
@@ -122,6 +125,9 @@ class Connection : public Sink {
   bool say(Attached&, const wire::Record&);
   void drop(Attached&, Cause);  // gives a link up and has it fenced
   void sweep();                 // forgets links that are fenced and resolved
+  // An event of this connection. The listener's process made its name, so that others of ours may have the
+  // same: only with peer and direction is it unique.
+  Event event(const char* what) const;
   void note_recovery(const Attached&, uint64_t chunks, Bytes bytes);
   void complain_protocol(Attached&, const char* what);
   // The generation check: what a link says after it was given up belongs to a time that is over, and proves

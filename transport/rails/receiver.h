@@ -46,6 +46,7 @@ class Receiver final : public Connection {
     bool whole = false;
   };
 
+  const char* direction() const override { return "from"; }
   void move(Time now) override;
   void manage(Time now) override;
   void link_broke(Attached&, Life was, Cause) override;

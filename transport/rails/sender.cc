@@ -197,12 +197,7 @@ void Sender::keep_one() {
   for (auto& l : links_) {
     if (l.life != Life::live || is_home(l.path)) continue;
     l.life = Life::retiring;
-    Event("returned")
-        .with("connection", name_)
-        .with("peer", peer_)
-        .with("rail_from", l.statistics->name)
-        .with("rail", lines_[0].path.rail)
-        .emit();
+    event("returned").with("rail_from", l.statistics->name).with("rail", lines_[0].path.rail).emit();
   }
 }
 

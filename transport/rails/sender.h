@@ -60,6 +60,7 @@ class Sender final : public Connection {
     bool lost_silently = false;  // its last link was not reset but lost: try the others first
   };
 
+  const char* direction() const override { return "to"; }
   void peer_closed() override;
   bool mending() const override { return open_wanted_ || asked_since_ != kNever; }
   void move(Time now) override;

@@ -1,5 +1,6 @@
 #include "fabric_tools/lab/report.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ using testing::HasSubstr;
 std::vector<std::string> a_job() {
   return {
       // Not in order of time: files are read one after another.
-      R"({"mono_ns":13000000000,"pid":7,"rank":1,"event":"recovered","connection":"c","rail":"rail1","fenced":2,"replayed_chunks":3,"replayed_bytes":3000000,"stalled_ms":312.5})",
+      R"({"mono_ns":13000000000,"pid":7,"rank":1,"event":"recovered","connection":"c","peer":"rank 0","rail":"rail1","fenced":2,"replayed_chunks":3,"replayed_bytes":3000000,"stalled_ms":312.5})",
       R"({"mono_ns":10000000000,"pid":1,"rank":-1,"event":"lab_start"})",
       R"({"mono_ns":12000000000,"pid":7,"rank":1,"event":"flap","connection":"c","peer":"rank 0","rail":"rail0","cause":"silence"})",
       R"({"mono_ns":12500000000,"pid":7,"rank":1,"event":"flap","connection":"c","peer":"rank 0","rail":"rail1","cause":"reset"})",
@@ -45,6 +46,37 @@ TEST(Report, JoinsEachRecoveryToTheFlapItEnds) {
     EXPECT_FALSE(flap.rank == 0 && flap.recovered)
         << "the same name in another process is another connection";
   }
+}
+
+TEST(Report, ConnectionsToOnePeerAndFromAnotherMayShareAName) {
+  auto line = [](int ms, const char* event, const char* direction, const char* peer, const char* more) {
+    return fmt::format(
+        R"({{"mono_ns":{}000000,"pid":7,"rank":1,"event":"{}","connection":"1.1","direction":"{}","peer":"{}",{}}})",
+        ms, event, direction, peer, more);
+  };
+  Report report = digest({line(1, "flap", "to", "a", R"("rail":"rail0","cause":"reset")"),
+                          line(2, "flap", "from", "a", R"("rail":"rail0","cause":"reset")"),
+                          line(3, "flap", "to", "b", R"("rail":"rail0","cause":"reset")"),
+                          line(4, "recovered", "to", "a", R"("rail":"rail1","stalled_ms":40)"),
+                          line(5, "recovered", "from", "a", R"("rail":"rail1","stalled_ms":50)"),
+                          line(6, "recovered", "to", "b", R"("rail":"rail1","stalled_ms":60)")});
+  ASSERT_EQ(report.flaps.size(), 3u) << "no recovery is without its flap";
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(report.flaps[i].recovered && !report.flaps[i].with_next) << i;
+    EXPECT_EQ(report.flaps[i].stalled_ms, 40.0 + 10.0 * static_cast<double>(i));
+  }
+  EXPECT_THAT(tables(report), testing::AllOf(HasSubstr("to a"), HasSubstr("from a"), HasSubstr("to b")));
+}
+
+TEST(Report, AFaultStandsBeforeWhatItCauses) {
+  Report report = digest(
+      {R"({"mono_ns":1000000000,"pid":1,"rank":-1,"event":"lab_start"})",
+       R"({"mono_ns":3000000000,"pid":7,"rank":1,"event":"flap","connection":"c","rail":"rail0","cause":"reset"})",
+       R"({"mono_ns":3200000000,"pid":1,"rank":-1,"event":"fault","kind":"kill","phase":"begin","effect":"done","took_ms":500})"});
+  ASSERT_EQ(report.incidents.size(), 1u);
+  EXPECT_DOUBLE_EQ(report.incidents[0].at, 1.7);
+  std::string text = tables(report);
+  EXPECT_LT(text.find("fault: kill"), text.find("rail0"));
 }
 
 TEST(Report, AddsUpARailOverProcesses) {

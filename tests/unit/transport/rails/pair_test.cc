@@ -1,8 +1,14 @@
 // A Sender and a Receiver together over links that break only when told: what a flap costs, and how
 // connections end.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "tests/unit/transport/rails/faulty_dialer.h"
+#include "transport/base/events.h"
 #include "transport/base/log.h"
 
 namespace megascale {
@@ -80,6 +86,22 @@ TEST_F(Pair, both_paths_down_for_long_and_the_job_goes_on) {
   dialer->path_up(0), dialer->path_up(1);
   EXPECT_TRUE(pass_until([&] { return r->done && s->done; }, 3s));
   EXPECT_EQ(in[0], out[0]);
+}
+
+TEST_F(Pair, events_tell_apart_two_connections_of_the_same_name) {
+  auto file = std::filesystem::path(testing::TempDir()) / ("pair-" + std::to_string(getpid()) + ".jsonl");
+  ASSERT_EQ(open_events(file, -1), "");
+  make(2);
+  send(60'000), receive(60'000);
+  pass_until([&] { return world.happened.chunks > 0; }, 1s);
+  dialer->path_down(0);
+  pass(1s);
+  close_events();
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  std::filesystem::remove(file);
+  EXPECT_THAT(text.str(), testing::HasSubstr(R"("connection":"pair","direction":"to","peer":"there")"));
+  EXPECT_THAT(text.str(), testing::HasSubstr(R"("connection":"pair","direction":"from","peer":"here")"));
 }
 
 TEST_F(Pair, closing_after_all_is_acknowledged_loses_no_eager_message) {
