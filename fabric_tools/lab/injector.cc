@@ -117,19 +117,28 @@ Outcome Injector::address(const Fault& fault, bool begin) {
   });
 }
 
+// All rails of a host at once: one after another, a connection would be killed again where it fled to.
 Outcome Injector::kill_connections(const Fault& fault) {
   if (geteuid() != 0) return {Effect::skipped, "`ss -K` needs root"};
+  const bool one_host = plan_.kind() == Kind::loopback;  // all hosts are one
   long killed = 0;
-  Outcome outcome = on_each(fault, "", [&](int host, int rail) {
-    if (plan_.kind() == Kind::loopback && host != fault.hosts.front()) return;  // all hosts are one
-    Argv argv{"ss", "-HKtn", "state", "established", "src", plan_.address(host, rail)};
-    if (plan_.kind() == Kind::namespaces) {
-      argv[0] = find_program("ss");
-      argv.insert(argv.begin(), {"ip", "netns", "exec", plan_.host_namespace(host)});
+  Outcome outcome{Effect::done, ""};
+  for (int host : fault.hosts) {
+    if (one_host && host != fault.hosts.front()) break;
+    Argv argv{find_program("ss"), "-HKtn", "state", "established", "("};
+    if (!one_host) argv.insert(argv.begin(), {"ip", "netns", "exec", plan_.host_namespace(host)});
+    for (int rail : fault.rails) {
+      if (rail != fault.rails.front()) argv.push_back("or");
+      argv.insert(argv.end(), {"src", plan_.address(host, rail)});
     }
-    std::string sockets = must_run(argv);
-    killed += std::count(sockets.begin(), sockets.end(), '\n');
-  });
+    argv.push_back(")");
+    try {
+      std::string sockets = must_run(argv);
+      killed += std::count(sockets.begin(), sockets.end(), '\n');
+    } catch (const std::exception& error) {
+      outcome = {Effect::failed, error.what()};
+    }
+  }
   if (outcome.effect == Effect::done) outcome.detail = fmt::format("{} connection ends destroyed", killed);
   return outcome;
 }
