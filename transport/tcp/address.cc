@@ -90,7 +90,9 @@ std::string Address::text() const {
 }
 
 std::string Address::text_with_port() const {
-  return (is_v4() ? text() : "[" + text() + "]") + ":" + std::to_string(port());
+  std::string result = is_v4() ? text() : "[";
+  if (!is_v4()) result.append(text()).append("]");
+  return result.append(":").append(std::to_string(port()));
 }
 
 }  // namespace megascale::tcp
