@@ -144,7 +144,9 @@ void Guest::describe() {
        tuning.algorithm.empty() ? "default" : tuning.algorithm.c_str(), cap.c_str(), list.c_str(),
        seconds(process_->settings().flap_timeout));
   if (process_->settings().secret.empty())
-    logf(Level::warn, "MEGASCALE_SECRET is not set: whoever reaches our port may join the job");
+    logf(Level::warn,
+         "MEGASCALE_SECRET is not set: whoever reaches our port may join the job. Give all hosts the same "
+         "random text (openssl rand -hex 16)");
 }
 
 void Guest::leave() {

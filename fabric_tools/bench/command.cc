@@ -30,7 +30,7 @@ constexpr const char* kFooter = R"(Examples:
 
 Bandwidth as nccl-tests has it: algbw is size over time; busbw is algbw times what a wire must carry for each byte
 (all_reduce 2(n-1)/n; all_gather, reduce_scatter, all_to_all (n-1)/n; else 1). GB are 10^9 bytes; size is that of the
-larger of a rank's buffers. Time is that of the slowest rank.)";
+larger of a rank's buffers. Time is that of the slowest rank: the mean of the operations and, with --duration, the longest.)";
 
 struct Texts {  // what needs more parsing than the command-line library gives
   std::string collective, smallest, largest, step, type, op, chunk, volume, hosts;

@@ -29,10 +29,10 @@ int main(int argc, char** argv) {
   using namespace megascale::trainer;
   CLI::App app(
       "Trains a GPT by data parallelism, its gradients carried by an NCCL network plugin.\n"
-      "Start with: megascale-train run --config configs/train/quickstart.toml --ranks 4");
+      "Start with: megascale-train run --config configs/train/quickstart.toml --ranks 4",
+      "megascale-train");
   app.set_version_flag("--version", MEGASCALE_VERSION);
   app.require_subcommand(1);
-  app.failure_message(CLI::FailureMessage::help);
   int exit_code = 0;
   add_run(app, exit_code);
   add_inspect(app, exit_code);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -193,6 +194,10 @@ TEST_F(Command, WrongCallsAreExplained) {
   EXPECT_EQ(code(training(1, {"--steps", "-1"})), 2);
   EXPECT_EQ(code({"run", "--config", "/nonexistent.toml"}), 2);
   EXPECT_EQ(code(training(1, {"--losses", "/nonexistent/folder/file"})), 2);
+  const Result bare = run({"run"});
+  EXPECT_NE(bare.output.find("--config is required"), std::string::npos) << bare.output;
+  EXPECT_LE(std::count(bare.output.begin(), bare.output.end(), '\n'), 2)
+      << "what is wrong, not buried in help: " << bare.output;
   EXPECT_EQ(code({"--help"}), 0);
   EXPECT_EQ(code({"run", "--help"}), 0);
   const Result half = run({"run", "--config", (folder / "run.toml").string()}, {"MEGASCALE_RANK=0"});
