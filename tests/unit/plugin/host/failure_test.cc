@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
 #include <thread>
 
 #include "plugin/host/communicator.h"
@@ -122,10 +123,13 @@ TEST(Failure, DifferentSizesAreExplained) {
 
 TEST(Failure, OutstandingHandlesOutliveTheCommunicator) {
   Work left;
+  std::promise<void> through;  // rank 0 must not find rank 1 gone while it still waits in the barrier
   const auto errors = errors_of_ranks(2, {.plugin = toy(12)}, [&](Communicator& c) {
     static int x;
     if (c.rank() == 0) left = c.recv(&x, sizeof x, 1);
     c.barrier().wait();
+    if (c.rank() == 0) through.set_value();
+    else through.get_future().wait_for(10s);
   });
   EXPECT_THAT(errors, testing::Each("no error"));
   EXPECT_THROW(left.wait(), NetworkError);
