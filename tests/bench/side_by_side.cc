@@ -112,18 +112,21 @@ void latency(const std::string& plugin, const std::string& algorithm, int repeti
 int main(int argc, char** argv) {
   std::string plugin = MEGASCALE_PLUGIN, algorithm = "reno", only;
   int repetitions = 7;
+  const bool help = argc == 2 && !strcmp(argv[1], "--help");
+  bool wrong = argc % 2 == 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!strcmp(argv[i], "--plugin")) plugin = argv[i + 1];
     else if (!strcmp(argv[i], "--algorithm")) algorithm = argv[i + 1];
     else if (!strcmp(argv[i], "--only")) only = argv[i + 1];
     else if (!strcmp(argv[i], "--repetitions")) repetitions = atoi(argv[i + 1]);
-    else argc = 0;
+    else wrong = true;
   }
-  if (argc == 0 || argc % 2 == 0 || repetitions < 1) {
-    fprintf(stderr,
+  if (!only.empty() && only != "throughput" && only != "latency") wrong = true;
+  if (wrong || repetitions < 1) {
+    fprintf(help ? stdout : stderr,
             "usage: side_by_side [--plugin PATH] [--algorithm reno|cubic|...|default] [--repetitions N]\n"
             "                    [--only throughput|latency]\n");
-    return 2;
+    return help ? 0 : 2;
   }
   setenv("MEGASCALE_RAILS", "127.0.0.1", 0);
   setenv("MEGASCALE_LOG", "warn", 0);
