@@ -13,6 +13,7 @@ constexpr Bytes kGrantPackets = 16;
 constexpr Tick kRounding = 2;
 
 Recipe recipe_for(const Setup& setup) {
+  if (setup.controllers) return setup.controllers;
   std::vector<std::string> complaints;
   Recipe recipe = prepare_controller(setup.algorithm, setup.parameters, &complaints);
   if (!complaints.empty()) throw std::runtime_error(complaints[0]);
@@ -156,12 +157,13 @@ void Endpoints::append(uint32_t message) {
   m.end_psn = c.end_psn += static_cast<uint32_t>(packets);
   m.first_byte = c.posted_bytes;
   c.posted_bytes += m.bytes;
-  if (c.oldest == kNone) c.oldest = message;
+  if (c.oldest == kNone) c.oldest = message, c.oldest_end = m.end_psn;
   else messages_[c.newest].next = message;
   c.newest = message;
   if (c.sending == kNone) c.sending = message;
   if (c.delivering == kNone) {
     c.delivering = message;
+    c.deliver_end = m.end_psn;
     c.active_since = events_.now();
   }
   if (!c.controller) build(c);

@@ -52,6 +52,11 @@ class EventQueue {
   Tick now() const { return now_; }
   uint64_t popped() const { return popped_; }
 
+  // What will be popped `count` pops after the next, if that is known already: for fetching what it needs.
+  const Event* ahead(size_t count) const {
+    return next_ + count < sorted_.size() ? &sorted_[next_ + count] : nullptr;
+  }
+
   // At `at`, or now when that has passed.
   void push(Tick at, EventKind kind, uint32_t index) {
     const Event event{std::max(at, now_), order_++, static_cast<uint32_t>(kind) << Event::kIndexBits | index};

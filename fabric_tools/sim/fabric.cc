@@ -51,8 +51,8 @@ void Fabric::build_ports() {
       port.delay = ticks(link.delay) + (port.to_nic ? 0 : ticks(model_.latency));
       port.tier = static_cast<uint8_t>(topology_.switches[link.high.index].tier);
       const double scale = link.rate.bits_per_second / model_.ecn.at.bits_per_second;
-      port.kmin = static_cast<double>(model_.ecn.kmin) * scale;
-      port.kmax = static_cast<double>(model_.ecn.kmax) * scale;
+      port.kmin = static_cast<float>(static_cast<double>(model_.ecn.kmin) * scale);
+      port.kmax = static_cast<float>(static_cast<double>(model_.ecn.kmax) * scale);
     }
     set_rate(up_port(l), 1);
     set_rate(down_port(l), 1);
@@ -143,7 +143,7 @@ uint32_t Fabric::spray(uint32_t choice, uint32_t count) {
 
 void Fabric::forward(uint32_t in, uint32_t packet) {
   Packet& p = packets_[packet];
-  const uint32_t out = choose(ports_[in].owner, p);
+  const uint32_t out = choose(ports_[in ^ 1].peer, p);
   if (out == kNone || ports_[out].down) return drop(out == kNone ? in : out, packet);
   if (p.kind == PacketKind::kData) forward_data(in, out, packet);
   else send_control(out, packet);
@@ -189,7 +189,7 @@ void Fabric::forward_data(uint32_t in, uint32_t out, uint32_t packet) {
 
 // A place in the buffer for a packet that has come in by `in` and waits for `out`.
 bool Fabric::admit(uint32_t in, uint32_t out, uint32_t size) {
-  SwitchState& s = switches_[ports_[in].owner];
+  SwitchState& s = switches_[ports_[in ^ 1].peer];
   const auto share = [&](double alpha) {
     return alpha * static_cast<double>(model_.buffer - std::min(model_.buffer, s.used));
   };
@@ -330,10 +330,10 @@ void Fabric::leave(FabricPort& port, Packet& p) {
 }
 
 bool Fabric::mark(const FabricPort& port, uint64_t queue) {
-  const auto q = static_cast<double>(queue);
+  const auto q = static_cast<float>(queue);
   if (q <= port.kmin) return false;
   if (q > port.kmax) return true;
-  return random_.uniform() < model_.ecn.pmax * (q - port.kmin) / (port.kmax - port.kmin);
+  return random_.uniform() < model_.ecn.pmax * static_cast<double>((q - port.kmin) / (port.kmax - port.kmin));
 }
 
 void Fabric::change_queue(FabricPort& port, uint64_t bytes) {

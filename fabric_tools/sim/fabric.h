@@ -18,32 +18,38 @@
 namespace megascale::sim {
 
 // One direction of a link, at the end that sends; and, as the place where the opposite direction comes in,
-// the account of what came in and is still in its switch's buffer.
-struct FabricPort {
-  // Sending.
+// the account of what came in and is still in its switch's buffer. In the order in which lines of the cache
+// are needed: by every packet, by those that wait and as they leave, by those that wait for long.
+struct alignas(64) FabricPort {
   Tick busy_until = 0, wake_at = kNoTick;
   Fifo wire, control, data;
-  uint64_t queued = 0;  // bytes in `data`
   double per_byte = 0;  // ticks
   Tick delay = 0;       // of the wire, and of the switch that it leads to
   uint32_t peer = 0;    // NIC or switch that it leads to
-  uint32_t owner = 0;
-  bool to_nic = false, from_nic = false;
-  bool paused = false, down = false, draining = false;
-  bool arriving = false;  // an arrival is scheduled
-  uint8_t tier = 0;       // of the link
-  double kmin = 0, kmax = 0;
+  bool to_nic : 1 = false;
+  bool from_nic : 1 = false;
+  bool arriving : 1 = false;  // an arrival is scheduled
+  bool paused : 1 = false;
+  bool down : 1 = false;
+  bool draining : 1 = false;  // by the watchdog
+  bool pausing : 1 = false;   // coming in: has asked the neighbour to pause
+  uint8_t tier = 0;           // of the link
 
-  // Coming in.
-  bool pausing = false;           // has asked the neighbour to pause
-  uint64_t shared = 0, over = 0;  // bytes in the shared buffer; in the headroom
-  Bytes headroom = 0;
-
-  // Counters.
-  Tick busy = 0, queue_changed = 0, paused_since = 0, paused_for = 0;
+  uint64_t queued = 0;  // bytes in `data`
+  Tick queue_changed = 0;
   double queue_area = 0;  // bytes x ticks
-  uint64_t max_queue = 0, sent_bytes = 0, packets = 0, marked = 0, dropped = 0;
+  uint64_t max_queue = 0;
+  Tick busy = 0;
+  uint64_t sent_bytes = 0, packets = 0;
+  uint32_t owner = 0;
+
+  uint64_t shared = 0, over = 0;  // coming in: bytes in the shared buffer; in the headroom
+  Bytes headroom = 0;
+  float kmin = 0, kmax = 0;
+  uint64_t marked = 0, dropped = 0;
+  Tick paused_since = 0, paused_for = 0;
 };
+static_assert(sizeof(FabricPort) == 192);
 
 struct FabricTotals {
   uint64_t marked = 0, dropped = 0, pauses = 0, watchdogs = 0;
@@ -65,6 +71,18 @@ class Fabric {
   // Looks for a cycle of paused queues that wait for each other; true when there is one. It goes on looking
   // as long as anything is paused.
   bool look_for_deadlock();
+
+  // Fetches what the arrival of a packet at the end of `port` will need: in two steps, since the second needs
+  // what the first brings. Returns the packet.
+  void fetch_port(uint32_t port) const {
+    __builtin_prefetch(&ports_[port]);
+    __builtin_prefetch(&ports_[port].queued);
+  }
+  uint32_t fetch_packet(uint32_t port) const {
+    const uint32_t packet = ports_[port].wire.head;
+    if (packet != kNone) packets_.fetch(packet);
+    return packet;
+  }
 
   // For NICs: their ports have a control queue here and pull data from their connections.
   uint32_t nic_port(uint32_t nic) const { return up_port(topology_.nics[nic].link); }

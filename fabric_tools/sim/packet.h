@@ -79,6 +79,7 @@ class Packets {
  public:
   Packets() { pool_.reserve(1 << 20); }  // what is not used takes no memory
   Packet& operator[](uint32_t id) { return pool_[id]; }
+  void fetch(uint32_t id) const { __builtin_prefetch(&pool_[id]); }
   uint32_t take() { return pool_.take(); }
   void give_back(uint32_t id) {
     if (pool_[id].telemetry != kNone) telemetry_.give_back(pool_[id].telemetry);

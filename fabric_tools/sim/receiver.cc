@@ -156,10 +156,10 @@ void Endpoints::on_notify(uint32_t id) {
 void Endpoints::deliver(uint32_t id, uint16_t generation) {
   for (;;) {
     Connection& c = connections_[id];
-    if (c.generation != generation || c.delivering == kNone) return;
+    if (c.generation != generation || c.delivering == kNone || c.deliver_end > c.expected) return;
     const Message m = messages_[c.delivering];
-    if (m.end_psn > c.expected) return;
     c.delivering = m.next;
+    if (m.next != kNone) c.deliver_end = messages_[m.next].end_psn;
     c.delivered += m.bytes;
     if (c.delivering == kNone) c.active += events_.now() - c.active_since;
     deliveries_.add(id, m.tag, m.posted, events_.now(), m.bytes,

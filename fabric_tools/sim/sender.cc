@@ -146,7 +146,8 @@ void Endpoints::on_answer(const Packet& p) {
   arm_timeout(c, p.connection);
   if (setup_.model.switches.balance == Balance::kPlb) count_round(c, newly, p.marked);
 
-  const uint64_t sequence = offset_of(c, c.una);
+  // In order, what has arrived is what comes before the first that has not.
+  const uint64_t sequence = c.scoreboard == kNone ? c.acked_bytes : offset_of(c, c.una);
   c.controller->ack({.now = now,
                      .sequence = sequence,
                      .bytes = newly,
@@ -181,9 +182,10 @@ void Endpoints::advance(Connection& c, uint32_t cumulative) {
   }
   c.una = cumulative;
   c.resend = std::max(c.resend, c.una);
-  while (c.oldest != kNone && messages_[c.oldest].end_psn <= c.una) {
+  while (c.oldest != kNone && c.oldest_end <= c.una) {
     const uint32_t message = c.oldest;
     c.oldest = messages_[message].next;
+    if (c.oldest != kNone) c.oldest_end = messages_[c.oldest].end_psn;
     messages_.give_back(message);
   }
 }

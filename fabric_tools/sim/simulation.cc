@@ -51,6 +51,7 @@ class Simulation {
     bool finished = traffic_.finished();
     while (!finished && events_.pop(event)) {
       if (event.at > limit) break;
+      fetch_ahead();
       handle(event);
       if (deliveries_.messages() != messages || event.kind() == EventKind::kTraffic) {
         messages = deliveries_.messages();
@@ -65,6 +66,7 @@ class Simulation {
   }
 
  private:
+  void fetch_ahead();
   void handle(const Event& event);
   Result result(bool finished);
   void add_ports(Result&, Tick ran) const;
@@ -81,6 +83,17 @@ class Simulation {
   Sampler sampler_;
   bool deadlock_ = false;
 };
+
+// Memory is slower than arithmetic: what the next events need is asked for before it is needed.
+void Simulation::fetch_ahead() {
+  if (const Event* e = events_.ahead(3); e && e->kind() <= EventKind::kWake) fabric_.fetch_port(e->index());
+  if (const Event* e = events_.ahead(1); e && e->kind() == EventKind::kArrive)
+    fabric_.fetch_packet(e->index());
+  if (const Event* e = events_.ahead(0); e && e->kind() == EventKind::kArrive) {
+    const FabricPort& port = fabric_.port(e->index());
+    if (port.to_nic && !port.wire.empty()) endpoints_.fetch(packets_[port.wire.head].connection);
+  }
+}
 
 void Simulation::handle(const Event& event) {
   const uint32_t index = event.index();

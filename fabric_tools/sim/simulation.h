@@ -19,6 +19,7 @@ struct Setup {
   Model model;
   std::string algorithm = "fixed";
   Parameters parameters;
+  Recipe controllers;  // when there is one, instead of `algorithm`: controllers of one's own
   uint64_t seed = 1;
   Duration limit = 10s;  // of simulated time: a run that is not over by then is told to be unfinished
   Duration sample{0};    // queues and rates of the busiest ports over time, each `sample`; 0: none

@@ -1,0 +1,271 @@
+// What switches do: queues, marks, pauses, drops, balance.
+#include "fabric_tools/sim/fabric.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "fabric_tools/sim/headroom.h"
+#include "tests/unit/fabric_tools/sim/networks.h"
+
+namespace megascale::sim {
+namespace {
+
+constexpr double kPacketTime = 332.8;  // ns, 4160 bytes at 100 Gbit/s
+
+Result run(const Setup& setup, std::vector<Send> sends) {
+  Sends traffic(std::move(sends));
+  return simulate(setup, traffic);
+}
+
+TEST(Ecn, NothingIsMarkedUpToTheLowerThresholdAllAboveTheUpper) {
+  const Topology t = single_switch(3);
+  sim::Setup setup = plain(t);
+  Ecn& ecn = setup.model.switches.ecn;
+  ecn.on = true;
+  ecn.kmin = ecn.kmax = 50 * 4160;
+  // Two senders of 100 packets: the queue behind the packet that leaves goes from 0 up to 99 and back to 0,
+  // so those that leave more than 50 behind are marked.
+  for (const bool on_dequeue : {true, false}) {
+    ecn.on_dequeue = on_dequeue;
+    const Result r = run(setup, incast(2, 100 * 4096));
+    EXPECT_NEAR(static_cast<double>(r.marked), 98, 4) << on_dequeue;
+  }
+  ecn.kmin = ecn.kmax = 101 * 4160;
+  EXPECT_EQ(run(setup, incast(2, 100 * 4096)).marked, 0u);
+}
+
+TEST(Ecn, InBetweenTheProbabilityGrows) {
+  const Topology t = single_switch(3);
+  sim::Setup setup = plain(t);
+  setup.model.switches.ecn = {.on = true, .kmin = 0, .kmax = 10'000 * 4160, .pmax = 1};
+  setup.model.switches.buffer = 1'000'000'000;
+  // The queue goes evenly from 0 to 5000 packets and back: half of 0.5, on average.
+  const Result r = run(setup, incast(2, 5000 * 4096));
+  EXPECT_NEAR(static_cast<double>(r.marked) / static_cast<double>(r.data_packets), 0.25, 0.015);
+}
+
+TEST(Ecn, ThresholdsScaleWithThePort) {
+  const Topology t = single_switch(3, Rate::gigabits(400));
+  sim::Setup setup = plain(t);
+  setup.model.switches.ecn = {.on = true, .kmin = 25 * 4160, .kmax = 25 * 4160};
+  EXPECT_EQ(run(setup, incast(2, 100 * 4096)).marked, 0u);
+  setup.model.switches.ecn.kmin = setup.model.switches.ecn.kmax = 20 * 4160;
+  EXPECT_GT(run(setup, incast(2, 100 * 4096)).marked, 0u);
+}
+
+// When the neighbour above `port` is first paused; a bisection over runs that end earlier or later.
+Duration first_pause(Setup setup, const std::vector<Send>& sends, uint32_t port) {
+  Duration early = 0ns, late = 5ms;
+  while (late - early > 10ns) {
+    setup.limit = (early + late) / 2;
+    (run(setup, sends).ports[port].paused > 0ns ? late : early) = setup.limit;
+  }
+  return late;
+}
+
+// A chain of three switches into a slow link: each fills its share of the buffer, by what comes in less what
+// goes out, and then pauses the one before it.
+TEST(Pfc, PausesGoUpTheChainAsBuffersFill) {
+  Builder b;
+  for (const char* name : {"first", "second", "third"}) b.add_switch(name, 0);
+  b.add_nic(0, Rate::gigabits(100), 1us);
+  b.add_nic(2, Rate::gigabits(50), 1us);
+  const uint32_t first = b.join(0, 1, Rate::gigabits(100), 1us),
+                 second = b.join(1, 2, Rate::gigabits(100), 1us);
+  sim::Setup setup = plain(b.topology);
+  setup.model.switches.buffer = 9'000'000;
+  setup.model.switches.pfc.alpha = 1.0 / 8;  // of what is free: 1 MB when one port takes it all
+  const std::vector<Send> sends{{0, 1, 100'000'000}};
+  const double share = 1e6 / (50e9 / 8) * 1e9;  // 160 us
+  const double pause = 1000 + (kPauseFrame + kPauseResponseQuanta * 64) * 0.08;
+  const double third_fills = 3 * (1000 + kPacketTime) + share + pause;
+  EXPECT_NEAR(static_cast<double>(first_pause(setup, sends, up_port(second)).count()), third_fills,
+              2 * kPacketTime);
+  // From then on the second one passes on 50 of the 100 Gbit/s that it gets.
+  EXPECT_NEAR(static_cast<double>(first_pause(setup, sends, up_port(first)).count()), third_fills + share,
+              0.02 * share);
+  EXPECT_NEAR(static_cast<double>(first_pause(setup, sends, up_port(0)).count()), third_fills + 2 * share,
+              0.04 * share);
+  const Result r = run(setup, {{0, 1, 10'000'000}});
+  EXPECT_TRUE(r.finished);
+  EXPECT_EQ(r.dropped, 0u);
+  EXPECT_GT(r.paused, 0ns);
+  EXPECT_GT(r.last_pause, 0ns);
+}
+
+// Reference, scenario 6: one sender in five of an uplink is a victim of the four that are paused for an
+// incast of eight. Without congestion control it gets C / ((L+1) M) of the link: 100/(5 x 4) Gbit/s.
+TEST(Pfc, AVictimOfHeadOfLineBlockingGetsItsClosedForm) {
+  Builder b;
+  b.add_switch("a", 0);
+  b.add_switch("b", 0);
+  for (int i = 0; i < 5; ++i) b.add_nic(0, Rate::gigabits(100), 1us);  // 0-3 send, 4 is the victim
+  for (int i = 0; i < 6; ++i)
+    b.add_nic(1, Rate::gigabits(100), 1us);  // 5-8 send; 9 receives; 10 for the victim
+  b.join(0, 1, Rate::gigabits(100), 1us);
+  sim::Setup setup = plain(b.topology);
+  setup.model.switches.buffer = 4'000'000;
+  setup.limit = 20ms;
+  std::vector<Send> sends;
+  for (const uint32_t source : {0, 1, 2, 3, 5, 6, 7, 8}) sends.push_back({source, 9, 1'000'000'000});
+  sends.push_back({4, 10, 1'000'000'000});
+  const Result r = run(setup, sends);
+  const double victim = 100 * r.ports[down_port(b.topology.nics[10].link)].utilisation;
+  EXPECT_NEAR(victim, 5, 0.5);
+  EXPECT_EQ(r.dropped, 0u);
+  EXPECT_NEAR(r.ports[down_port(b.topology.nics[9].link)].utilisation, 1, 0.01);
+}
+
+TEST(Pfc, WithoutItAQueueAboveItsShareDropsAndAllArrivesInTheEnd) {
+  const Topology t = single_switch(9);
+  sim::Setup setup = plain(t);
+  setup.model.switches.pfc.on = false;
+  setup.model.switches.buffer = 400'000;
+  setup.algorithm = "swift";
+  const Result r = run(setup, incast(8, 500'000));
+  EXPECT_TRUE(r.finished);
+  EXPECT_GT(r.dropped, 0u);
+  EXPECT_GE(r.retransmitted, r.dropped);
+  EXPECT_EQ(r.pauses, 0u);
+  EXPECT_LE(r.queue.max, 200'000);  // alpha 1: half of the buffer for one queue
+  EXPECT_EQ(r.delivered, 8u * 500'000);
+}
+
+Setup cyclic(const Topology& t, Duration watchdog) {
+  sim::Setup setup = plain(t);
+  setup.model.switches.buffer = 500'000;
+  setup.model.switches.pfc.watchdog = watchdog;
+  setup.limit = 1s;
+  return setup;
+}
+
+// Five switches in a ring, each NIC sends to the one two switches on: every link carries two flows, and every
+// buffer waits for the next.
+std::vector<Send> round_the_ring(uint32_t nics) {
+  std::vector<Send> sends;
+  for (uint32_t s = 0; s < 5; ++s) {
+    for (uint32_t n = 0; n < nics; ++n) sends.push_back({s * nics + n, (s + 2) % 5 * nics + n, 2'000'000});
+  }
+  return sends;
+}
+
+TEST(Pfc, ACycleOfBuffersDeadlocksAndIsFound) {
+  const Topology t = ring(5, 2);
+  const Result r = run(cyclic(t, 0ns), round_the_ring(2));
+  EXPECT_TRUE(r.deadlock);
+  EXPECT_FALSE(r.finished);
+}
+
+TEST(Pfc, TheWatchdogBreaksTheDeadlock) {
+  const Topology t = ring(5, 2);
+  const Result r = run(cyclic(t, 500us), round_the_ring(2));
+  EXPECT_TRUE(r.deadlock);
+  EXPECT_TRUE(r.finished);
+  EXPECT_GT(r.watchdogs, 0u);
+  EXPECT_GT(r.dropped, 0u);
+}
+
+TEST(Pfc, TiersHaveNoCycleHoweverMuchTheyPause) {
+  const Topology t = fat_tree(4);
+  sim::Setup setup = plain(t);
+  setup.model.switches.buffer = 500'000;
+  const Result r = run(setup, all_to_all(16, 500'000));
+  EXPECT_GT(r.pauses, 0u);
+  EXPECT_TRUE(r.finished);
+  EXPECT_FALSE(r.deadlock);
+  EXPECT_EQ(r.dropped, 0u);
+}
+
+// Four flows on four links by a hash collide more often than not; sprayed they do not.
+TEST(Balance, SprayingFillsEveryLinkEvenly) {
+  const Topology t = leaf_spine(2, 4, 4);
+  sim::Setup setup = plain(t);
+  const std::vector<Send> sends{{0, 4, 4'000'000}, {1, 5, 4'000'000}, {2, 6, 4'000'000}, {3, 7, 4'000'000}};
+  const Result hashed = run(setup, sends);
+  setup.model.switches.balance = Balance::kSpray;
+  const Result sprayed = run(setup, sends);
+  EXPECT_LT(sprayed.slowdown.max, 1.1);
+  EXPECT_GT(hashed.slowdown.max, 1.9);
+  EXPECT_EQ(sprayed.retransmitted, 0u);  // out of order is not lost
+  for (const Port& port : sprayed.ports) {
+    if (!port.up || port.packets == 0) continue;
+    EXPECT_NEAR(static_cast<double>(port.packets), 977, 5);
+  }
+}
+
+// n flows on m equal links are all alone with the probability m! / ((m-n)! m^n): 4 on 4, 0.094; 4 on 16,
+// 0.667.
+TEST(Balance, TheHashCollidesAsChanceDoes) {
+  for (const auto& [spines, expected] : {std::pair{4u, 0.0938}, {16u, 0.6665}}) {
+    const Topology t = leaf_spine(2, spines, 4, Rate::gigabits(100), Rate::gigabits(100), 100ns);
+    int alone = 0;
+    constexpr int kRuns = 2000;
+    for (int seed = 0; seed < kRuns; ++seed) {
+      sim::Setup setup = plain(t);
+      setup.seed = static_cast<uint64_t>(seed);
+      const Result r = run(setup, {{0, 4, 1}, {1, 5, 1}, {2, 6, 1}, {3, 7, 1}});
+      uint64_t most = 0;
+      for (const Port& port : r.ports) {
+        if (t.links[port.link].high.index >= 2 && port.up) most = std::max(most, port.packets);
+      }
+      alone += most == 1;
+    }
+    EXPECT_NEAR(static_cast<double>(alone) / kRuns, expected, 3 * 0.5 / std::sqrt(kRuns));
+  }
+}
+
+TEST(Balance, AFlowletAfterAPauseMayTakeAnotherPath) {
+  const Topology t = leaf_spine(2, 8, 1);
+  sim::Setup setup = plain(t);
+  std::vector<Send> sends;
+  class Bursts final : public Traffic {
+   public:
+    std::string_view name() const override { return "bursts"; }
+    void begin(Wire& wire) override {
+      const ConnectionId c = wire.connect(0, 1);
+      for (int i = 0; i < 32; ++i) wire.post(c, 4096, 0, Time(i * 100us));
+    }
+    void delivered(Wire&, const Delivery&) override { ++done_; }
+    bool finished() const override { return done_ == 32; }
+    double progress() const override { return done_ / 32.0; }
+    uint64_t connections() const override { return 1; }
+
+   private:
+    int done_ = 0;
+  };
+  const auto paths = [&](Balance balance) {
+    setup.model.switches.balance = balance;
+    Bursts traffic;
+    int used = 0;
+    for (const Port& port : simulate(setup, traffic).ports) {
+      used += port.packets > 0 && port.up && t.links[port.link].low.kind == End::Kind::kSwitch;
+    }
+    return used;
+  };
+  EXPECT_EQ(paths(Balance::kEcmp), 1);
+  EXPECT_GE(paths(Balance::kFlowlet), 6);
+}
+
+TEST(Statistics, QueuesOverTimeAndUtilisation) {
+  const Topology t = single_switch(3);
+  sim::Setup setup = plain(t);
+  setup.sample = 1us;
+  const Result r = run(setup, incast(2, 100 * 4096));
+  const Port& egress = r.ports[down_port(t.nics[0].link)];
+  EXPECT_NEAR(egress.utilisation, 200.0 / (201 + 2000 / kPacketTime), 0.001);
+  // A triangle: up to 99 packets in half the time, then down again.
+  EXPECT_NEAR(egress.mean_queue, 0.5 * 99 * 4160 * egress.utilisation, 4160);
+  EXPECT_EQ(egress.packets, 200u);
+  EXPECT_EQ(r.utilisation_of_busiest, egress.utilisation);
+  ASSERT_EQ(r.series.size(), 3u);
+  EXPECT_EQ(r.series[0].port, down_port(t.nics[0].link));
+  ASSERT_EQ(r.series[0].queue.size(), 68u);
+  EXPECT_NEAR(r.series[0].rate[30], 100e9, 5e9);
+  EXPECT_NEAR(r.series[0].queue[33], 97 * 4160, 4 * 4160);
+  ASSERT_EQ(r.tiers.size(), 1u);
+  EXPECT_EQ(r.tiers[0].queue.max, r.queue.max);
+}
+
+}  // namespace
+}  // namespace megascale::sim
