@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "fabric_tools/placement/document.h"
 #include "fabric_tools/sim/traffic/flows.h"
 #include "fabric_tools/sim/traffic/groups.h"
 #include "fabric_tools/sim/traffic/nic.h"
@@ -15,9 +16,11 @@
 #include "fabric_tools/sim/traffic/ring.h"
 #include "fabric_tools/sim/traffic/spec.h"
 #include "fabric_tools/sim/traffic/staged.h"
+#include "fabric_tools/sim/traffic/step.h"
 #include "fabric_tools/sim/traffic/trace.h"
 #include "fabric_tools/sim/traffic/tree.h"
 #include "fabric_tools/sim/traffic/victim.h"
+#include "transport/base/quantity.h"
 
 namespace megascale::sim {
 namespace {
@@ -208,6 +211,31 @@ Made victim(const Build& b) {
   return std::make_unique<Victim>(from, to);
 }
 
+// Bytes and computing times of all communications, smaller by a factor: what a step takes is then smaller by
+// about the same, and who is in whose way is not changed.
+void shrink(TrainingStep& step, double scale) {
+  for (Communication& c : step.communications) {
+    c.bytes = std::max<Bytes>(static_cast<Bytes>(static_cast<double>(c.bytes) * scale), 1);
+    c.compute = from_seconds(seconds(c.compute) * scale);
+  }
+}
+
+Made step(const Build& b) {
+  const double scale = b.spec.share("scale", 1.0);
+  const std::string order = b.spec.word("order", "placed"), inside = b.spec.word("inside", "2400G");
+  const auto rate = parse_rate(inside);
+  if (!rate || rate->bits_per_second < 1e6)
+    b.spec.refuse(fmt::format("`inside' cannot be `{}': it takes a rate, as 2400G", inside));
+  if (order != "placed" && order != "random") b.spec.refuse("`order' is placed or random");
+  if (b.choice.placement.empty())
+    b.spec.refuse("it needs --placement FILE, as `megascale-fabric place --json FILE' writes it");
+  PlacementDocument document = read_placement(b.choice.placement, b.topology);
+  if (order == "random") b.random().shuffle(document.placement.hosts);
+  TrainingStep communications = step_of(document.model, document.parallel);
+  shrink(communications, scale);
+  return std::make_unique<Step>(std::move(communications), std::move(document.placement), *rate);
+}
+
 Made trace(const Build& b) { return Trace::read(b.spec.word("file"), b.topology); }
 
 struct Kind {
@@ -235,6 +263,8 @@ constexpr Kind kKinds[] = {
      "over two binary trees, chunk by chunk", tree_all_reduce},
     {"pipeline", "pipeline:BYTES[:stages=4][:micro_batches=8][:forward=TIME]",
      "activations there and gradients back, by the one-forward-one-backward schedule", pipeline},
+    {"step", "step[:scale=SHARE][:order=placed|random][:inside=2400G]",
+     "a 3-D parallel training step by --placement; scale: bytes and computing made smaller", step},
     {"random", "random[:BYTES][:load=SHARE][:for=1ms]",
      "messages between random pairs arrive so often that NICs send that share of their rate",
      [](const Build& b) { return random_pairs(b, false); }},

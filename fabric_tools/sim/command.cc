@@ -1,0 +1,274 @@
+#include "fabric_tools/sim/command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "fabric_tools/bench/progress.h"
+#include "fabric_tools/command.h"
+#include "fabric_tools/json_file.h"
+#include "fabric_tools/sim/html.h"
+#include "fabric_tools/sim/memory.h"
+#include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/sim/traffic/spec.h"
+#include "transport/base/quantity.h"
+
+namespace megascale {
+namespace {
+
+using sim::Comparison, sim::Matrix;
+
+constexpr unsigned kSamples = 400;  // points of a curve in the report
+
+std::atomic<bool> interrupted = false;
+
+void listen_for_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);  // a second Ctrl-C ends the program at once
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+struct Arguments {
+  std::string scenario, topology, traffic, cc, presets, placement, limit, json, html, load;
+  std::vector<std::string> settings, faults;
+  uint64_t seed = 0;
+  uint32_t seeds = 1;
+  unsigned jobs = 0;
+  bool stats = false, without_ideal = false, fields = false;
+};
+
+void add_common(CLI::App& command, Arguments& a) {
+  command.add_option("--set", a.settings, "NAME=VALUE of the model, any number; --fields lists them")
+      ->type_name("NAME=VALUE");
+  command.add_option("--fault", a.faults, "something that happens to a link, any number")
+      ->type_name("at=1ms,lasts=10ms,low=host0/0,rate=0.25");
+  command.add_option("--placement", a.placement, "of a training step: a file that `place --json' wrote");
+  command.add_option("--presets", a.presets, "folder with presets of congestion control [configs/cc]");
+  command.add_option("--limit", a.limit, "simulated time after which a run is given up [10s]");
+  command.add_option("--json", a.json, "write the results to this file as well (- for standard output)");
+  command.add_option("--html", a.html, "write a report with plots to this file");
+  command.add_flag("--stats", a.stats, "tell also what the simulation cost");
+  command.add_flag("--no-ideal", a.without_ideal, "do not work out what no network can beat");
+  command.add_flag("--fields", a.fields, "list what --set and scenario files can set, and stop");
+}
+
+// Scenario file first, command line after it.
+sim::Scenario scenario_of(const Arguments& a) {
+  sim::Scenario scenario = a.scenario.empty() ? sim::Scenario{} : sim::read_scenario(a.scenario);
+  for (const std::string& setting : a.settings) {
+    const size_t sign = setting.find('=');
+    if (sign == std::string::npos)
+      throw std::invalid_argument(fmt::format("--set takes NAME=VALUE, not `{}'", setting));
+    scenario.set(setting.substr(0, sign), setting.substr(sign + 1));
+  }
+  for (const std::string& fault : a.faults) scenario.faults.push_back(sim::parse_fault(fault));
+  if (!a.topology.empty()) scenario.topology = a.topology;
+  if (!a.traffic.empty()) scenario.traffic = a.traffic;
+  if (!a.cc.empty()) scenario.cc = a.cc;
+  if (!a.placement.empty()) scenario.placement = a.placement;
+  if (!a.limit.empty()) {
+    const auto limit = parse_duration(a.limit);
+    if (!limit || *limit == Duration(0) || *limit > 24h)
+      throw std::invalid_argument(fmt::format("--limit takes a time up to 24h, not `{}'", a.limit));
+    scenario.limit = *limit;
+  }
+  return scenario;
+}
+
+std::vector<std::string> list_of(const std::string& text, const char* option) {
+  if (text.empty()) throw std::invalid_argument(fmt::format("{} is missing; --help has examples", option));
+  std::vector<std::string> list = sim::split(text, ',');
+  if (std::find(list.begin(), list.end(), "") != list.end())
+    throw std::invalid_argument(fmt::format("{} has an empty entry: `{}'", option, text));
+  return list;
+}
+
+Matrix matrix_of(const Arguments& a) {
+  Matrix matrix;
+  matrix.scenario = scenario_of(a);
+  matrix.topologies = list_of(matrix.scenario.topology, "--topology");
+  matrix.traffic = list_of(matrix.scenario.traffic, "--traffic");
+  matrix.cc = list_of(matrix.scenario.cc, "--cc");
+  matrix.presets = a.presets;
+  matrix.with_ideal = !a.without_ideal;
+  matrix.samples = a.html.empty() ? 0 : kSamples;
+  return matrix;
+}
+
+// One line with the share that is done and the time that is left, on a terminal.
+std::function<void(const sim::Doing&)> reporter(Progress& line) {
+  const auto start = std::chrono::steady_clock::now();
+  return [&line, start](const sim::Doing& doing) {
+    line.show([&] {
+      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      std::string text = fmt::format("{:.0f} % in {:.0f} s", doing.done * 100, took);
+      if (doing.all > 1) text = fmt::format("{} of {} runs, ", doing.runs, doing.all) + text;
+      if (doing.done > 0.01)
+        text += fmt::format(", about {:.0f} s left", took * (1 - doing.done) / doing.done);
+      return text;
+    });
+  };
+}
+
+void run_all(Comparison& comparison, unsigned jobs) {
+  listen_for_interrupt();
+  Progress line(true);
+  sim::run(comparison, jobs, interrupted, reporter(line));
+}
+
+void write_files(const Comparison& comparison, const Arguments& a) {
+  if (!a.json.empty()) write_json(a.json, sim::document(comparison, a.stats));
+  if (!a.html.empty()) sim::write_html(a.html, comparison);
+}
+
+int verdict(const Comparison& comparison, const char* command) {
+  if (comparison.stopped) {
+    fmt::print(stderr, "megascale-fabric {}: stopped; these are the results so far\n", command);
+    return kNotMeasured;
+  }
+  return comparison.finished() ? kAllWell : kNotWell;
+}
+
+void print_cost(const Comparison& comparison) {
+  double packets = 0, events = 0;
+  for (const sim::Cell& cell : comparison.cells)
+    for (const auto& outcome : cell.outcomes)
+      if (outcome) {
+        packets += static_cast<double>(outcome->result.data_packets);
+        events += static_cast<double>(outcome->result.events);
+      }
+  const double cpu = sim::cpu_seconds();
+  fmt::print(
+      "\n  cost              events {:.0f}  packets {:.0f}  CPU s {:.3f}  packets per CPU s {:.0f}  "
+      "events per CPU s {:.0f}  peak memory MB {:.1f}\n",
+      events, packets, cpu, packets / cpu, events / cpu, static_cast<double>(sim::peak_memory()) / 1e6);
+}
+
+int run_sim(const Arguments& a) {
+  Matrix matrix = matrix_of(a);
+  if (matrix.topologies.size() + matrix.traffic.size() + matrix.cc.size() > 3)
+    throw std::invalid_argument(
+        "one scenario is one topology, one traffic, one --cc; cc-compare takes lists");
+  matrix.seeds = {a.seed > 0 ? a.seed : matrix.scenario.seed};
+  matrix.loads = {matrix.scenario.load};
+  Comparison comparison = sim::prepare(matrix);
+  comparison.keep_partial = true;
+  run_all(comparison, 1);
+  if (a.json != "-") fmt::print("{}", sim::summary(comparison));
+  if (a.json != "-" && a.stats) print_cost(comparison);
+  write_files(comparison, a);
+  return verdict(comparison, "sim");
+}
+
+std::vector<double> loads_of(const std::string& text) {
+  std::vector<double> loads;
+  for (const std::string& entry : list_of(text, "--load")) {
+    const auto load = parse_number(entry);
+    if (!load || !(*load >= 0 && *load <= 1))
+      throw std::invalid_argument(
+          fmt::format("--load takes shares of the NICs' rate, 0 to 1, not `{}'", entry));
+    loads.push_back(*load);
+  }
+  return loads;
+}
+
+int run_compare(const Arguments& a) {
+  Matrix matrix = matrix_of(a);
+  if (!a.load.empty()) matrix.loads = loads_of(a.load);
+  matrix.seeds.clear();
+  for (uint64_t seed = 1; seed <= a.seeds; ++seed) matrix.seeds.push_back(seed);
+  Comparison comparison = sim::prepare(matrix);
+  const unsigned most = sim::most_jobs(comparison);
+  run_all(comparison, a.jobs == 0 ? most : std::min(a.jobs, std::max(most, 1u)));
+  if (a.json != "-") fmt::print("{}", sim::table(comparison));
+  if (a.json != "-" && a.stats) print_cost(comparison);
+  write_files(comparison, a);
+  return verdict(comparison, "cc-compare");
+}
+
+// Runs a command and turns what it throws into a sentence and an exit code.
+void guarded(const char* name, const Arguments& a, int (*command)(const Arguments&), int& exit_code) {
+  if (a.fields) {
+    fmt::print("{}", sim::describe_fields());
+    exit_code = kAllWell;
+    return;
+  }
+  try {
+    exit_code = command(a);
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "megascale-fabric {}: {}\n", name, error.what());
+    exit_code = kCalledWrongly;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "megascale-fabric {}: {}\n", name, error.what());
+    exit_code = kNotMeasured;
+  }
+}
+
+constexpr const char* kSimExamples = R"(
+Examples:
+  megascale-fabric sim --topology configs/fabric/fat-tree-128.toml --traffic permutation:2MB --cc fixed --stats
+  megascale-fabric sim --topology configs/fabric/megascale-128.toml --traffic incast:64:1MB+victim --cc hybrid \
+    --set switches.pfc.on=off --html incast.html
+  megascale-fabric sim --scenario flap.toml --seed 7
+
+Exits 1 when the traffic was not over within --limit, or a deadlock was found. docs/simulator.md tells more.)";
+
+constexpr const char* kCompareExamples = R"(
+Examples:
+  megascale-fabric cc-compare --topology configs/fabric/megascale-128.toml --traffic all_to_all:100KB \
+    --cc dcqcn:connectx,swift,hpcc,nscc,hybrid --seeds 3 --json out.json --html out.html
+  megascale-fabric cc-compare --topology A.toml,B.toml --traffic permutation:2MB,incast:64:1MB --cc swift,hybrid --load 0,0.3
+
+Figures are medians over the seeds. Exits 1 when some run did not reach its end, 3 when it was stopped by Ctrl-C.)";
+
+}  // namespace
+
+void add_sim(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("sim", "Simulate one traffic under one congestion control, packet by packet");
+  command->add_option("--topology", arguments->topology,
+                      "file as of configs/fabric/, Slurm's or topograph's");
+  command->add_option("--traffic", arguments->traffic, "what is sent; the kinds are below");
+  command->add_option("--cc", arguments->cc, "preset of congestion control, as swift or dcqcn:connectx");
+  command->add_option("--seed", arguments->seed, "of everything that is random [1]")
+      ->check(CLI::Range(1ull, 1ull << 53));
+  command->add_option("--scenario", arguments->scenario,
+                      "TOML file with any of these; the command line goes before it");
+  add_common(*command, *arguments);
+  command->footer("Traffic:\n" + sim::describe_traffic() + kSimExamples);
+  command->callback([arguments, &exit_code] { guarded("sim", *arguments, run_sim, exit_code); });
+}
+
+void add_cc_compare(CLI::App& app, int& exit_code) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("cc-compare", "Compare congestion controls: a table of simulations");
+  command->add_option("--topology", arguments->topology, "files, separated by commas");
+  command->add_option("--traffic", arguments->traffic, "descriptions, separated by commas (see sim --help)");
+  command->add_option("--cc", arguments->cc, "presets, separated by commas");
+  command->add_option("--seeds", arguments->seeds, "run each with so many seeds: 1, 2, ... [1]")
+      ->check(CLI::Range(1, 10000));
+  command->add_option(
+      "--load", arguments->load,
+      "shares of the NICs' rate, separated by commas: of `random', or of a background of the rest [0]");
+  command->add_option("--jobs", arguments->jobs, "runs at once [as cores and memory allow]")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--scenario", arguments->scenario,
+                      "TOML file of settings and faults that hold for all");
+  add_common(*command, *arguments);
+  command->footer(kCompareExamples);
+  command->callback([arguments, &exit_code] { guarded("cc-compare", *arguments, run_compare, exit_code); });
+}
+
+}  // namespace megascale

@@ -1,0 +1,304 @@
+#include "fabric_tools/sim/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <thread>
+
+#include "fabric_tools/sim/memory.h"
+#include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/topology/read.h"
+
+namespace megascale::sim {
+namespace {
+
+// `random' takes the load itself; other traffic gets a background of it.
+std::string with_load(const std::string& traffic, double load) {
+  const bool takes_it = traffic.starts_with("random") || traffic.find("background") != std::string::npos;
+  return load == 0 || takes_it ? traffic : traffic + fmt::format("+background:load={}", load);
+}
+
+std::string name_of(const Cell& cell) {
+  return fmt::format("{}, {}, {}{}", cell.topology, cell.traffic, cell.cc,
+                     cell.load > 0 ? fmt::format(", load {}", cell.load) : "");
+}
+
+class Runner {
+ public:
+  Runner(Comparison& comparison, const std::atomic<bool>& stop) : comparison_(comparison), stop_(stop) {
+    for (size_t c = 0; c < comparison.cells.size(); ++c)
+      for (size_t s = 0; s < comparison.cells[c].plans.size(); ++s) jobs_.emplace_back(c, s);
+    progress_ = std::vector<Progress>(jobs_.size());
+  }
+
+  void run(unsigned threads, const std::function<void(const Doing&)>& report) {
+    std::vector<std::jthread> workers;
+    running_ = std::min<size_t>(threads, jobs_.size());
+    for (size_t i = 0; i < running_; ++i) workers.emplace_back([this] { work(); });
+    std::unique_lock lock(mutex_);
+    while (running_ > 0) {
+      changed_.wait_for(lock, std::chrono::milliseconds(200));
+      if (stop_ || failure_)
+        for (Progress& p : progress_) p.stop = true;
+      lock.unlock();
+      report(doing());
+      lock.lock();
+    }
+    lock.unlock();
+    workers.clear();
+    if (failure_) std::rethrow_exception(failure_);
+    comparison_.stopped = done_ < jobs_.size() || (stop_ && !comparison_.finished());
+  }
+
+ private:
+  Doing doing() const {
+    double sum = 0;
+    for (const Progress& p : progress_) sum += p.done;
+    return {done_, jobs_.size(), sum / static_cast<double>(jobs_.size())};
+  }
+
+  void work() {
+    for (;;) {
+      const size_t index = next_++;
+      if (index >= jobs_.size() || progress_[index].stop || stop_) break;
+      try {
+        run_one(index);
+      } catch (...) {
+        const std::scoped_lock lock(mutex_);
+        if (!failure_) failure_ = std::current_exception();
+        break;
+      }
+    }
+    const std::scoped_lock lock(mutex_);
+    --running_;
+    changed_.notify_all();
+  }
+
+  void run_one(size_t index) {
+    const auto [c, s] = jobs_[index];
+    Cell& cell = comparison_.cells[c];
+    Outcome outcome;
+    try {
+      outcome = sim::run(cell.plans[s], &progress_[index]);
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(fmt::format("{}: {}", name_of(cell), error.what()));
+    }
+    if (progress_[index].stop && !outcome.result.finished && !comparison_.keep_partial)
+      return;     // it ended because somebody wanted it to
+    if (s > 0) {  // what the report shows of one seed only
+      outcome.result.slowdowns = {}, outcome.result.ports = {}, outcome.result.series = {};
+    }
+    cell.outcomes[s] = std::move(outcome);
+    progress_[index].done = 1;
+    ++done_;
+  }
+
+  Comparison& comparison_;
+  const std::atomic<bool>& stop_;
+  std::vector<std::pair<size_t, size_t>> jobs_;  // cell, seed
+  std::vector<Progress> progress_;
+  std::atomic<size_t> next_ = 0, done_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t running_ = 0;
+  std::exception_ptr failure_;
+};
+
+std::vector<Topology> read_topologies(const std::vector<std::string>& paths) {
+  std::vector<Topology> topologies;
+  for (const std::string& path : paths) topologies.push_back(read_topology(path));
+  return topologies;
+}
+
+// The estimate of memory is the same for all seeds; the traffic itself may not be.
+void plan_seeds(Cell& cell, const Matrix& matrix, const Topology& topology, const Preset& preset) {
+  Plan plan{matrix.scenario.setup(topology, preset), {}, matrix.with_ideal};
+  plan.traffic = {with_load(cell.traffic, cell.load), cell.load, matrix.scenario.placement, 1};
+  for (const uint64_t seed : matrix.seeds) {
+    plan.setup.seed = plan.traffic.seed = seed;
+    const bool first = cell.plans.empty();
+    if (first) cell.memory = check_memory(plan);
+    plan.setup.sample = first && matrix.samples > 0 ? sample_for(plan, matrix.samples) : Duration(0);
+    cell.plans.push_back(plan);
+  }
+  cell.outcomes.resize(cell.plans.size());
+}
+
+// Columns of a table, each as wide as its widest entry; the first two read from the left.
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i >= widths.size()) widths.push_back(0);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i)
+      line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("  {:>{}}", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+// From the first NIC: to its own ToR, its pod, and beyond, wherever its rail leads.
+Duration longest_base_rtt(const Setup& setup) {
+  Duration longest{0};
+  const auto& nics = setup.topology->nics;
+  for (uint32_t nic = 1; nic < nics.size(); ++nic) {
+    if (!setup.topology->rails_meet && nics[nic].rail != nics[0].rail) continue;
+    longest = std::max(longest, base_rtt(setup, 0, nic));
+  }
+  return longest;
+}
+
+nlohmann::ordered_json number_or_null(double value) {
+  if (std::isnan(value)) return nullptr;
+  return value;
+}
+
+nlohmann::ordered_json json_of(const Outcome& outcome, uint64_t seed, const std::vector<Column>& list,
+                               bool stats) {
+  nlohmann::ordered_json json{{"seed", seed}, {"finished", outcome.result.finished}};
+  if (outcome.result.deadlock) json["deadlock"] = true;
+  for (const Column& column : list) json[column.key] = number_or_null(column.value(outcome));
+  json["digest"] = fmt::format("{:016x}", outcome.result.digest);
+  if (stats) json["cpu_seconds"] = outcome.cpu_seconds, json["events"] = outcome.result.events;
+  return json;
+}
+
+}  // namespace
+
+Spread Cell::of(const Column& column) const {
+  std::vector<double> values;
+  for (const auto& outcome : outcomes)
+    if (outcome) values.push_back(column.value(*outcome));
+  return spread_of(values);
+}
+
+size_t Cell::done() const {
+  return static_cast<size_t>(std::count_if(outcomes.begin(), outcomes.end(),
+                                           [](const auto& outcome) { return outcome.has_value(); }));
+}
+
+bool Comparison::finished() const {
+  for (const Cell& cell : cells)
+    for (const auto& outcome : cell.outcomes)
+      if (!outcome || !outcome->result.finished) return false;
+  return true;
+}
+
+Comparison prepare(const Matrix& matrix) {
+  Comparison comparison;
+  comparison.seeds = matrix.seeds;
+  comparison.topologies = read_topologies(matrix.topologies);
+  std::vector<Preset> presets;
+  for (const std::string& name : matrix.cc) presets.push_back(load_preset(name, matrix.presets));
+  for (size_t t = 0; t < matrix.topologies.size(); ++t) {
+    const Topology& topology = comparison.topologies[t];
+    comparison.tiers = std::max(comparison.tiers, topology.tiers);
+    for (const std::string& traffic : matrix.traffic)
+      for (const double load : matrix.loads)
+        for (const Preset& preset : presets) {
+          Cell cell{.topology = topology.name, .traffic = traffic, .cc = preset.name, .load = load};
+          plan_seeds(cell, matrix, topology, preset);
+          comparison.cells.push_back(std::move(cell));
+        }
+  }
+  return comparison;
+}
+
+unsigned most_jobs(const Comparison& comparison) {
+  Bytes largest = 1;
+  for (const Cell& cell : comparison.cells) largest = std::max(largest, cell.memory);
+  const Bytes fit = std::max<Bytes>(available_memory() / largest, 1);  // one was checked
+  return static_cast<unsigned>(std::min<Bytes>(fit, std::max(std::thread::hardware_concurrency(), 1u)));
+}
+
+void run(Comparison& comparison, unsigned jobs, const std::atomic<bool>& stop,
+         const std::function<void(const Doing&)>& report) {
+  Runner(comparison, stop).run(std::max(jobs, 1u), report);
+}
+
+std::string table(const Comparison& comparison) {
+  const std::vector<Column> list = columns(comparison.tiers);
+  std::string text;
+  std::vector<std::vector<std::string>> rows;
+  for (size_t i = 0; i < comparison.cells.size(); ++i) {
+    const Cell& cell = comparison.cells[i];
+    if (rows.empty()) {
+      rows.push_back({"cc"});
+      for (const Column& column : list)
+        if (column.brief) rows[0].push_back(column.title);
+      rows[0].insert(rows[0].begin() + 2, "spread");
+      text += fmt::format("{}{}, {}{}\n", text.empty() ? "" : "\n", cell.topology, cell.traffic,
+                          cell.load > 0 ? fmt::format(", load {}", cell.load) : "");
+    }
+    std::vector<std::string> row{cell.cc};
+    for (const Column& column : list) {
+      const Spread spread = cell.of(column);
+      if (column.brief) row.push_back(text_of(column, spread.median));
+      if (&column == &list.front())
+        row.push_back(cell.done() > 1 ? fmt::format("{:.0f}-{:.0f}", spread.least, spread.most) : "");
+    }
+    if (cell.done() < cell.plans.size())
+      row.push_back(fmt::format("{} of {} seeds", cell.done(), cell.plans.size()));
+    for (const auto& outcome : cell.outcomes) {
+      if (!outcome || outcome->result.finished) continue;
+      row.push_back(outcome->result.deadlock ? "DEADLOCK" : "NOT FINISHED");
+      break;
+    }
+    rows.push_back(row);
+    const bool last = i + 1 == comparison.cells.size();
+    const Cell* next = last ? nullptr : &comparison.cells[i + 1];
+    if (last || next->topology != cell.topology || next->traffic != cell.traffic || next->load != cell.load) {
+      text += aligned(rows);
+      rows.clear();
+    }
+  }
+  return text;
+}
+
+nlohmann::ordered_json document(const Comparison& comparison, bool stats) {
+  using Json = nlohmann::ordered_json;
+  const std::vector<Column> list = columns(comparison.tiers);
+  Json json{{"format", "megascale-cc-compare"},
+            {"version", 1},
+            {"stopped", comparison.stopped},
+            {"seeds", comparison.seeds}};
+  Json meaning = Json::object();
+  for (const Column& column : list) meaning[column.key] = column.sentence;
+  json["columns"] = meaning;
+  Json cells = Json::array();
+  for (const Cell& cell : comparison.cells) {
+    Json entry{{"topology", cell.topology}, {"traffic", cell.traffic}, {"load", cell.load}, {"cc", cell.cc}};
+    entry["base_rtt_us"] = seconds(longest_base_rtt(cell.plans.front().setup)) * 1e6;
+    entry["model"] = to_json(cell.plans.front().setup.model);
+    Json median = Json::object(), runs = Json::array();
+    for (const Column& column : list) {
+      const Spread spread = cell.of(column);
+      median[column.key] = {number_or_null(spread.median), number_or_null(spread.least),
+                            number_or_null(spread.most)};
+    }
+    for (size_t s = 0; s < cell.outcomes.size(); ++s)
+      if (cell.outcomes[s]) runs.push_back(json_of(*cell.outcomes[s], comparison.seeds[s], list, stats));
+    entry["median_least_most"] = median;
+    entry["runs"] = runs;
+    cells.push_back(entry);
+  }
+  json["cells"] = cells;
+  return json;
+}
+
+}  // namespace megascale::sim

@@ -1,0 +1,257 @@
+#include "fabric_tools/sim/html.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+
+#include "fabric_tools/sim/html_plot.h"
+#include "fabric_tools/sim/scenario_fields.h"
+
+namespace megascale::sim {
+namespace {
+
+constexpr int kColours = 10;
+constexpr size_t kCurvePoints = 400, kHeatCells = 256;
+
+constexpr const char* kStyle = R"(
+:root { color-scheme: light dark; --ink: #1c1e21; --soft: #5d636b; --page: #ffffff; --card: #f6f7f9; --line: #d9dce1; --heat: #b3261e;
+  --good: #e3f2e6; --c0: #0b5fa5; --c1: #d35400; --c2: #1e8449; --c3: #8e44ad; --c4: #b8860b; --c5: #c2185b; --c6: #00838f;
+  --c7: #6d4c41; --c8: #5c6bc0; --c9: #7f8c1f; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #a0a6ae; --page: #15171a; --card: #1e2125; --line: #363b42;
+  --heat: #ff8a65; --good: #1f3a27; --c0: #64b5f6; --c1: #ffab66; --c2: #81c995; --c3: #ce93d8; --c4: #ffd54f; --c5: #f48fb1;
+  --c6: #4dd0e1; --c7: #bcaaa4; --c8: #9fa8da; --c9: #dce775; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 24px; max-width: 1400px; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
+h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; } p { margin: 4px 0 12px; color: var(--soft); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
+th, td { padding: 5px 9px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { color: var(--soft); font-weight: 600; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
+td small { display: block; color: var(--soft); font-size: 11px; } td.best { background: var(--good); font-weight: 600; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 14px; margin-top: 14px; }
+.plots > div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 10px; }
+svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft); font-size: 11.5px; }
+svg .title { fill: var(--ink); font-size: 13.5px; font-weight: 600; } .grid { stroke: var(--line); stroke-width: 1; }
+.curve { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .cell { fill: var(--heat); }
+.swatch { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
+details { margin-top: 28px; color: var(--soft); } dt { font-weight: 600; color: var(--ink); } dd { margin: 0 0 4px 18px; }
+)";
+
+struct Group {  // what stands in one table: all congestion controls on one topology and traffic
+  const Topology* topology;
+  std::vector<const Cell*> cells;
+};
+
+std::vector<Group> groups_of(const Comparison& comparison) {
+  std::vector<Group> groups;
+  for (const Cell& cell : comparison.cells) {
+    const Cell* last = groups.empty() ? nullptr : groups.back().cells.back();
+    if (last == nullptr || last->topology != cell.topology || last->traffic != cell.traffic ||
+        last->load != cell.load)
+      groups.push_back({cell.plans.front().setup.topology, {}});
+    groups.back().cells.push_back(&cell);
+  }
+  return groups;
+}
+
+// The run that plots show: of the first seed.
+const Outcome* shown(const Cell& cell) { return cell.outcomes[0] ? &*cell.outcomes[0] : nullptr; }
+
+std::string spread_text(const Column& column, const Spread& spread, size_t runs) {
+  if (runs < 2 || std::isnan(spread.median)) return {};
+  return fmt::format("<small>{} – {}</small>", text_of(column, spread.least), text_of(column, spread.most));
+}
+
+std::string table_of(const Group& group, const std::vector<Column>& list) {
+  std::string html = "<div class=\"wide\"><table><thead><tr><th>congestion control</th>";
+  for (const Column& column : list)
+    if (column.brief)
+      html += fmt::format("<th title=\"{}\">{}</th>", escape(column.sentence), escape(column.title));
+  html += "</tr></thead><tbody>\n";
+  double best = HUGE_VAL;
+  for (const Cell* cell : group.cells) best = std::fmin(best, cell->of(list.front()).median);
+  for (size_t i = 0; i < group.cells.size(); ++i) {
+    const Cell& cell = *group.cells[i];
+    std::string note;
+    if (cell.done() < cell.plans.size()) note = fmt::format("{} of {} seeds", cell.done(), cell.plans.size());
+    for (const auto& outcome : cell.outcomes)
+      if (outcome && !outcome->result.finished) note = outcome->result.deadlock ? "deadlock" : "not finished";
+    html += fmt::format("<tr><td><span class=\"swatch\" style=\"background: var(--c{})\"></span>{}{}</td>",
+                        i % kColours, escape(cell.cc), note.empty() ? "" : "<small>" + note + "</small>");
+    for (const Column& column : list) {
+      if (!column.brief) continue;
+      const Spread spread = cell.of(column);
+      const bool is_best =
+          &column == &list.front() && spread.median <= best * 1.0005 && group.cells.size() > 1;
+      html += fmt::format("<td{}>{}{}</td>", is_best ? " class=\"best\"" : "", text_of(column, spread.median),
+                          spread_text(column, spread, cell.done()));
+    }
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string slowdowns_of(const Group& group) {
+  std::vector<Curve> curves;
+  double most = 1;
+  for (size_t i = 0; i < group.cells.size(); ++i) {
+    const Outcome* outcome = shown(*group.cells[i]);
+    if (outcome == nullptr || outcome->result.slowdowns.empty()) continue;
+    std::vector<float> sorted = outcome->result.slowdowns;
+    std::sort(sorted.begin(), sorted.end());
+    Curve curve{static_cast<int>(i % kColours), group.cells[i]->cc, {}};
+    const size_t points = std::min(sorted.size(), kCurvePoints);
+    curve.points.emplace_back(std::max<double>(sorted.front(), 1), 0);
+    for (size_t p = 1; p <= points; ++p) {
+      const size_t at = p * sorted.size() / points;
+      curve.points.emplace_back(sorted[at - 1], static_cast<double>(at) / static_cast<double>(sorted.size()));
+    }
+    most = std::max<double>(most, sorted.back());
+    curves.push_back(std::move(curve));
+  }
+  return plot(
+      {"Slowdown of messages", "time over what it takes alone", "share of messages", most > 8, 1, 0, 1},
+      curves);
+}
+
+std::string end_name(const Topology& topology, const End& end) {
+  return end.kind == End::Kind::kNic ? nic_name(topology, end.index) : topology.switches[end.index].name;
+}
+
+std::string port_name(const Topology& topology, const Port& port) {
+  const Link& link = topology.links[port.link];
+  const std::string low = end_name(topology, link.low), high = end_name(topology, link.high);
+  return port.up ? low + " to " + high : high + " to " + low;
+}
+
+// Of the sampled ports, the one whose queue was longest.
+const Series* busiest(const Outcome& outcome) {
+  const Series* found = nullptr;
+  float longest = -1;
+  for (const Series& series : outcome.result.series) {
+    if (series.queue.empty()) continue;
+    const float most = *std::max_element(series.queue.begin(), series.queue.end());
+    if (most > longest) found = &series, longest = most;
+  }
+  return found;
+}
+
+// Of several samples that fall on one point, queues show the longest, rates the mean.
+std::vector<std::pair<double, double>> thin(const std::vector<float>& values, Duration sample, double scale,
+                                            bool longest) {
+  std::vector<std::pair<double, double>> points;
+  const size_t step = std::max<size_t>((values.size() + kCurvePoints - 1) / kCurvePoints, 1);
+  for (size_t at = 0; at < values.size(); at += step) {
+    const size_t end = std::min(at + step, values.size());
+    double most = 0, sum = 0;
+    for (size_t i = at; i < end; ++i) most = std::max<double>(most, values[i]), sum += values[i];
+    points.emplace_back(seconds(sample) * 1e6 * static_cast<double>(at),
+                        (longest ? most : sum / static_cast<double>(end - at)) * scale);
+  }
+  return points;
+}
+
+std::string over_time(const Group& group) {
+  std::vector<Curve> queues, rates;
+  for (size_t i = 0; i < group.cells.size(); ++i) {
+    const Outcome* outcome = shown(*group.cells[i]);
+    const Series* series = outcome == nullptr ? nullptr : busiest(*outcome);
+    if (series == nullptr) continue;
+    const Duration sample = group.cells[i]->plans[0].setup.sample;
+    const std::string name =
+        group.cells[i]->cc + ": " + port_name(*group.topology, outcome->result.ports[series->port]);
+    queues.push_back({static_cast<int>(i % kColours), name, thin(series->queue, sample, 1e-3, true)});
+    rates.push_back({static_cast<int>(i % kColours), name, thin(series->rate, sample, 1e-9, false)});
+  }
+  if (queues.empty()) return {};
+  return "<div>" + plot({"Queue of the port where it was longest", "microseconds", "kilobytes"}, queues) +
+         "</div>\n<div>" + plot({"Rate of that port", "microseconds", "Gb/s"}, rates) + "</div>\n";
+}
+
+// Neighbours share a cell where there are too many: it shows the busiest of them.
+HeatRow heat_row(const Topology& topology, const std::string& name, const std::vector<const Port*>& ports) {
+  HeatRow row{name, {}};
+  const size_t step = (ports.size() + kHeatCells - 1) / kHeatCells;
+  for (size_t at = 0; at < ports.size(); at += step) {
+    const Port* most = ports[at];
+    for (size_t i = at; i < std::min(at + step, ports.size()); ++i)
+      if (ports[i]->utilisation > most->utilisation) most = ports[i];
+    row.cells.emplace_back(
+        most->utilisation,
+        fmt::format("{}: {:.1f} % used, mean queue {:.1f} KB, paused {:.1f} us", port_name(topology, *most),
+                    most->utilisation * 100, most->mean_queue / 1e3, seconds(most->paused) * 1e6));
+  }
+  return row;
+}
+
+std::string links_of(const Topology& topology, const Cell& cell) {
+  const Outcome* outcome = shown(cell);
+  if (outcome == nullptr) return {};
+  std::map<std::pair<uint32_t, bool>, std::vector<const Port*>>
+      by_level;  // tier that the link leads up to; up first
+  for (const Port& port : outcome->result.ports)
+    by_level[{topology.switches[topology.links[port.link].high.index].tier, !port.up}].push_back(&port);
+  std::vector<HeatRow> rows;
+  for (const auto& [level, ports] : by_level) {
+    const auto [tier, down] = level;
+    const std::string low = tier == 0 ? "NICs" : fmt::format("tier {}", tier - 1),
+                      high = tier == 0 ? "ToRs" : fmt::format("tier {}", tier);
+    rows.push_back(heat_row(topology, down ? high + " → " + low : low + " → " + high, ports));
+  }
+  return "<div>" + heat_map("Use of links: " + cell.cc, rows) + "</div>\n";
+}
+
+std::string section_of(const Group& group, const std::vector<Column>& list) {
+  const Cell& first = *group.cells.front();
+  std::string html = fmt::format("<h2>{} on {}{}</h2>\n", escape(first.traffic), escape(first.topology),
+                                 first.load > 0 ? fmt::format(", load {}", first.load) : "");
+  html += table_of(group, list);
+  html += "<div class=\"plots\">\n<div>" + slowdowns_of(group) + "</div>\n" + over_time(group);
+  for (const Cell* cell : group.cells) html += links_of(*group.topology, *cell);
+  return html + "</div>\n";
+}
+
+std::string glossary(const std::vector<Column>& list) {
+  std::string html = "<details><summary>What the columns say</summary><dl>\n";
+  for (const Column& column : list)
+    if (column.brief)
+      html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape(column.title), escape(column.sentence));
+  return html + "</dl></details>\n";
+}
+
+}  // namespace
+
+std::string html(const Comparison& comparison) {
+  const std::vector<Column> list = columns(comparison.tiers);
+  std::string text =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>Congestion control, "
+      "compared</title>\n<style>";
+  text += kStyle;
+  text += "</style></head><body>\n<h1>Congestion control, compared</h1>\n";
+  text += fmt::format(
+      "<p>Medians over {} seed{}{}; plots show the first. Point at a heading, a curve or a link for "
+      "more.{}</p>\n",
+      comparison.seeds.size(), comparison.seeds.size() == 1 ? "" : "s",
+      comparison.seeds.size() > 1 ? ", with the least and the most below" : "",
+      comparison.stopped ? " <strong>Stopped before everything had run.</strong>" : "");
+  for (const Group& group : groups_of(comparison)) text += section_of(group, list);
+  return text + glossary(list) + "</body></html>\n";
+}
+
+void write_html(const std::string& path, const Comparison& comparison) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << html(comparison);
+  file.close();
+  if (!file)
+    throw std::runtime_error(
+        fmt::format("the report cannot be written to {}: {}", path, std::strerror(errno)));
+}
+
+}  // namespace megascale::sim

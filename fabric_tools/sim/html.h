@@ -1,0 +1,14 @@
+// The report of a comparison for people: one file that needs nothing else, with a table and plots drawn as
+// SVG: slowdowns, queues and rates over time, and which links were how busy.
+#pragma once
+#include <string>
+
+#include "fabric_tools/sim/compare.h"
+
+namespace megascale::sim {
+
+std::string html(const Comparison&);
+// Throws std::runtime_error naming the file.
+void write_html(const std::string& path, const Comparison&);
+
+}  // namespace megascale::sim

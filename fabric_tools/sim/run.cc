@@ -1,0 +1,57 @@
+#include "fabric_tools/sim/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "fabric_tools/sim/memory.h"
+#include "fabric_tools/sim/traffic/ideal.h"
+
+namespace megascale::sim {
+namespace {
+
+std::string gigabytes(Bytes bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
+
+Duration ideal_of(const Plan& plan) {
+  const auto traffic = make_traffic(plan.traffic, *plan.setup.topology, Endless::kLeaveOut);
+  Alone alone;
+  alone.payload = plan.setup.model.hosts.payload, alone.header = plan.setup.model.hosts.header;
+  alone.message = [&](uint32_t source, uint32_t destination, Bytes bytes) {
+    return sim::alone(plan.setup, source, destination, bytes);
+  };
+  return ideal_completion(*plan.setup.topology, alone, *traffic);
+}
+
+}  // namespace
+
+Outcome run(const Plan& plan, Progress* progress) {
+  Outcome outcome;
+  if (plan.with_ideal) outcome.ideal = ideal_of(plan);
+  const auto traffic = make_traffic(plan.traffic, *plan.setup.topology);
+  const double before = thread_cpu_seconds();
+  outcome.result = simulate(plan.setup, *traffic, progress);
+  outcome.cpu_seconds = thread_cpu_seconds() - before;
+  const auto foreground = traffic->foreground_end();
+  outcome.completion = foreground ? *foreground - Time{} : outcome.result.completion;
+  outcome.victim = traffic->victim_goodput();
+  return outcome;
+}
+
+Bytes check_memory(const Plan& plan, unsigned at_once) {
+  const auto traffic = make_traffic(plan.traffic, *plan.setup.topology);
+  const Bytes needed = memory_needed(plan.setup, *traffic), available = available_memory();
+  if (needed > available / at_once) {
+    throw std::runtime_error(fmt::format(
+        "traffic `{}' on {} needs about {} and {} are available{}; take fewer NICs or smaller traffic",
+        plan.traffic.spec, plan.setup.topology->name, gigabytes(needed * at_once), gigabytes(available),
+        at_once > 1 ? fmt::format(" for {} runs at once (--jobs)", at_once) : ""));
+  }
+  return needed;
+}
+
+Duration sample_for(const Plan& plan, unsigned points) {
+  return std::clamp(ideal_of(plan) / points, Duration(1us), Duration(1ms));
+}
+
+}  // namespace megascale::sim

@@ -1,0 +1,36 @@
+// One run of the commands: a scenario, simulated, beside the bound that nothing can beat.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "fabric_tools/sim/scenario.h"
+#include "fabric_tools/sim/simulation.h"
+#include "fabric_tools/sim/traffic/make.h"
+
+namespace megascale::sim {
+
+struct Outcome {
+  Result result;
+  Duration completion{0};         // of what is not endless
+  std::optional<Duration> ideal;  // ideal.h; nothing: not asked for
+  std::optional<Rate> victim;     // goodput
+  double cpu_seconds = 0;         // of the simulation, without its bound
+};
+
+struct Plan {
+  Setup setup;  // with its topology
+  TrafficChoice traffic;
+  bool with_ideal = true;
+};
+
+// Throws what make_traffic() and simulate() throw.
+Outcome run(const Plan&, Progress* = nullptr);
+
+// Throws std::runtime_error with both numbers when the plan's memory, so many times at once, is not there.
+Bytes check_memory(const Plan&, unsigned at_once = 1);
+
+// A mean time between two samples that gives about `points` of them.
+Duration sample_for(const Plan&, unsigned points);
+
+}  // namespace megascale::sim

@@ -1,0 +1,167 @@
+#include "fabric_tools/sim/scenario.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+#include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/sim/traffic/spec.h"
+#include "transport/base/quantity.h"
+#include "transport/base/toml.h"
+
+namespace megascale::sim {
+namespace {
+
+// A value as the command line would have it: one way to check both.
+std::string text_of_node(const toml::node& node, const std::string& name) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto number = node.value_exact<int64_t>()) return fmt::format("{}", *number);
+  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
+  if (const auto on = node.value_exact<bool>()) return *on ? "on" : "off";
+  throw std::invalid_argument(fmt::format("`{}' is a text, a number, true or false", name));
+}
+
+double number_of(const std::string& name, const std::string& text, double least, double most) {
+  const auto value = parse_number(text);
+  if (!value || !(*value >= least && *value <= most))
+    throw std::invalid_argument(
+        fmt::format("`{}' cannot be `{}': it takes {} to {}", name, text, least, most));
+  return *value;
+}
+
+Duration duration_of(const std::string& name, const std::string& text) {
+  const auto value = parse_duration(text);
+  if (!value || *value > 24h)
+    throw std::invalid_argument(
+        fmt::format("`{}' cannot be `{}': it takes a time up to 24h, as 10ms", name, text));
+  return *value;
+}
+
+void set_fault(Fault& fault, const std::string& name, const std::string& text) {
+  if (name == "at") fault.at = duration_of(name, text);
+  else if (name == "lasts") fault.lasts = duration_of(name, text);
+  else if (name == "low") fault.low = text;
+  else if (name == "high") fault.high = text;
+  else if (name == "rate") fault.rate = number_of(name, text, 0, 1);
+  else throw std::invalid_argument(fmt::format("a fault has no `{}', but at, lasts, low, high, rate", name));
+}
+
+Fault checked(Fault fault) {
+  if (fault.low.empty())
+    throw std::invalid_argument(
+        "a fault needs `low', the lower end of its link: a NIC as HOST/RAIL, or a switch");
+  return fault;
+}
+
+void set_head(Scenario& scenario, const std::string& name, const std::string& text) {
+  if (name == "topology") scenario.topology = text;
+  else if (name == "traffic") scenario.traffic = text;
+  else if (name == "cc") scenario.cc = text;
+  else if (name == "placement") scenario.placement = text;
+  else if (name == "seed") scenario.seed = static_cast<uint64_t>(number_of(name, text, 0, 9e15));
+  else if (name == "load") scenario.load = number_of(name, text, 0, 1);
+  else if (name == "limit") scenario.limit = duration_of(name, text);
+  else
+    throw std::invalid_argument(
+        fmt::format("there is no `{}'; a scenario has topology, traffic, cc, placement, seed, load, limit, "
+                    "[switches], [hosts], "
+                    "[[fault]]",
+                    name));
+}
+
+void set_fields(Scenario& scenario, const std::string& prefix, const toml::table& table) {
+  for (const auto& [key, node] : table) {
+    const std::string name = prefix + "." + std::string(key.str());
+    if (const auto* inner = node.as_table()) set_fields(scenario, name, *inner);
+    else scenario.set(name, text_of_node(node, name));
+  }
+}
+
+void set_faults(Scenario& scenario, const toml::node& node) {
+  const auto* list = node.as_array();
+  if (list == nullptr || !list->is_homogeneous(toml::node_type::table))
+    throw std::invalid_argument("faults are tables, each with the heading [[fault]]");
+  for (const auto& entry : *list) {
+    Fault fault;
+    for (const auto& [key, value] : *entry.as_table())
+      set_fault(fault, std::string(key.str()), text_of_node(value, std::string(key.str())));
+    scenario.faults.push_back(checked(fault));
+  }
+}
+
+}  // namespace
+
+void Scenario::set(const std::string& name, const std::string& value) {
+  Model model;
+  set_field(model, name, value);  // throws
+  settings.emplace_back(name, value);
+}
+
+Setup Scenario::setup(const Topology& of, const Preset& preset) const {
+  Setup setup;
+  setup.topology = &of;
+  apply(preset, setup);
+  for (const auto& [name, value] : settings) set_field(setup.model, name, value);
+  setup.model.faults = faults;
+  setup.seed = seed;
+  setup.limit = limit;
+  return setup;
+}
+
+Scenario parse_scenario(std::string_view text, const std::string& source) {
+  const ParsedToml parsed = parse_toml(text);
+  if (!parsed.table)
+    throw std::invalid_argument(
+        fmt::format("scenario {}, line {}: {}", source, parsed.line, parsed.description));
+  Scenario scenario;
+  for (const auto& [key, node] : *parsed.table) {
+    const std::string name(key.str());
+    try {
+      if (name == "fault") set_faults(scenario, node);
+      else if (const auto* table = node.as_table()) set_fields(scenario, name, *table);
+      else set_head(scenario, name, text_of_node(node, name));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(
+          fmt::format("scenario {}, line {}: {}", source, node.source().begin.line, error.what()));
+    }
+  }
+  return scenario;
+}
+
+Scenario read_scenario(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file.is_open() || file.bad() || std::filesystem::is_directory(path))
+    throw std::invalid_argument(fmt::format("scenario {} cannot be read: {}", path, std::strerror(errno)));
+  Scenario scenario = parse_scenario(text, path);
+  // What it names may stand beside it.
+  for (std::string* named : {&scenario.topology, &scenario.placement}) {
+    const auto beside = std::filesystem::path(path).parent_path() / *named;
+    if (!named->empty() && std::filesystem::path(*named).is_relative() && std::filesystem::exists(beside))
+      *named = beside.string();
+  }
+  return scenario;
+}
+
+Fault parse_fault(std::string_view text) {
+  Fault fault;
+  for (const std::string& part : split(text, ',')) {
+    const size_t sign = part.find('=');
+    if (sign == std::string::npos)
+      throw std::invalid_argument(fmt::format(
+          "fault `{}': `{}' is not NAME=VALUE, as in at=1ms,lasts=10ms,low=host0/0,rate=0.25", text, part));
+    try {
+      set_fault(fault, part.substr(0, sign), part.substr(sign + 1));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(fmt::format("fault `{}': {}", text, error.what()));
+    }
+  }
+  return checked(fault);
+}
+
+}  // namespace megascale::sim

@@ -1,0 +1,50 @@
+// A run as a file or a command line describes it: topology, traffic, congestion control, what differs from
+// the usual model, faults on a schedule.
+//
+//   topology = "fabric/megascale-128.toml"     # beside this file, or from where the program was started
+//   traffic = "incast:64:1MB+victim"
+//   cc = "hybrid"
+//   seed = 1
+//   limit = "10s"                              # of simulated time
+//
+//   [switches]
+//   pfc.on = false
+//
+//   [[fault]]
+//   at = "1ms"
+//   lasts = "10ms"                             # without it: until the end
+//   low = "host0/0"                            # a NIC, or a switch with `high` above it
+//   rate = 0.25                                # share that is left; 0, without it: down
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "fabric_tools/sim/model.h"
+#include "fabric_tools/sim/preset.h"
+#include "fabric_tools/sim/simulation.h"
+
+namespace megascale::sim {
+
+struct Scenario {
+  std::string topology, traffic, cc, placement;  // empty: not said
+  uint64_t seed = 1;
+  double load = 0;
+  Duration limit = 10s;
+  std::vector<std::pair<std::string, std::string>> settings;  // fields of the model, checked
+  std::vector<Fault> faults;
+
+  // Throws std::invalid_argument as set_field() does.
+  void set(const std::string& name, const std::string& value);
+  // The model that a preset asks for, then the settings.
+  Setup setup(const Topology&, const Preset&) const;
+};
+
+// Both throw std::invalid_argument: what is wrong, where, and what is accepted.
+Scenario read_scenario(const std::string& path);
+Scenario parse_scenario(std::string_view text, const std::string& source);
+
+Fault parse_fault(std::string_view);  // "at=1ms,lasts=10ms,low=host0/0,rate=0.25"
+
+}  // namespace megascale::sim
