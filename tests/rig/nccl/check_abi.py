@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares fakecuda/kernel/abi.h with the debug information of a libnccl: sizes and offsets of all that is read of its work.
 
-Usage: check_abi.py STAND_IN LIBNCCL. Exits 0 when all agree, 1 when some differ, 77 (skipped) where gdb or debug information
-is missing.
+Usage: check_abi.py STAND_IN LIBNCCL. Exits 0 when all agree, 1 when some differ or the stand-in has no debug information, 77
+(skipped) where gdb or libnccl's debug information is missing.
 """
 import re
 import shutil
@@ -38,8 +38,13 @@ def skip(reason):
     sys.exit(77)
 
 
-def evaluate(binary, expressions):
-    """The values of constant expressions by the binary's debug information."""
+def fail(reason):
+    print(f"FAIL: {reason}")
+    sys.exit(1)
+
+
+def evaluate(binary, expressions, without):
+    """The values of constant expressions by the binary's debug information; where it has none, `without` says so and exits."""
     commands = [argument for e in expressions for argument in ("-ex", f"p (long)({e})")]
     try:
         done = subprocess.run(["gdb", "-batch", "-nx", *commands, binary], capture_output=True, text=True, timeout=240)
@@ -47,7 +52,7 @@ def evaluate(binary, expressions):
         skip(f"gdb did not read {binary} within 240 s")
     values = re.findall(r"^\$\d+ = (-?\d+)", done.stdout, re.MULTILINE)
     if len(values) != len(expressions):
-        skip(f"{binary} has no debug information for all of them: {done.stderr.strip().splitlines()[:1]}")
+        without(f"{binary} has no debug information for all of them: {done.stderr.strip().splitlines()[:1]}")
     return [int(v) for v in values]
 
 
@@ -66,7 +71,7 @@ def main():
             labels.append(f"{their}.{theirs_name}")
             ours.append(f"&((struct {our} *)0)->{mine}")
             theirs.append(f"&((struct {their} *)0)->{theirs_name}")
-    differ = [f for f in zip(labels, evaluate(sys.argv[1], ours), evaluate(sys.argv[2], theirs)) if f[1] != f[2]]
+    differ = [f for f in zip(labels, evaluate(sys.argv[1], ours, fail), evaluate(sys.argv[2], theirs, skip)) if f[1] != f[2]]
     for label, mine, real in differ:
         print(f"{label}: {mine} in abi.h, {real} in {sys.argv[2]}")
     print(f"{len(labels)} layout facts compared, {len(differ)} differ")
