@@ -3,6 +3,8 @@
 
 #include "fabric_tools/command.h"
 #include "fabric_tools/lab/command.h"
+#include "fabric_tools/placement/command.h"
+#include "fabric_tools/topology/command.h"
 
 int main(int argc, char** argv) {
   CLI::App app(
@@ -18,6 +20,8 @@ int main(int argc, char** argv) {
   megascale::add_bench(app, arguments, exit_code);
   megascale::add_env(app, exit_code);
   megascale::add_lab(app, exit_code);
+  megascale::add_topology(app, exit_code);
+  megascale::add_place(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -29,7 +29,7 @@ std::string kubernetes_labels(const Placement& p, const Parallel& parallel) {
     const Switch& tor = p.topology->tor_of(host.first_nic);
     fmt::format_to(out, "kubectl label --overwrite node {} megascale/position={} megascale/stage={}",
                    host.name, i, i * p.gpus_per_host / (parallel.tensor * parallel.data));
-    if (tor.set != kNone) fmt::format_to(out, " megascale/set={}", tor.set);
+    fmt::format_to(out, " megascale/set={}", set_of_host(*p.topology, p.hosts[i]));
     if (tor.pod != kNone) fmt::format_to(out, " megascale/pod={}", tor.pod);
     text += '\n';
   }

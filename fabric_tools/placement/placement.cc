@@ -57,7 +57,7 @@ class Packer {
     groups_.resize(t.hosts.size());
     for (const uint32_t host : hosts) {
       const uint32_t tor = t.links[t.nics[t.hosts[host].first_nic].link].high.index;
-      groups_[host].push_back(t.switches[tor].set);
+      groups_[host].push_back(set_of_host(t, host));
       for (uint32_t tier = 1; tier < t.tiers; ++tier) groups_[host].push_back(reach.group(tier, tor));
       for (uint32_t level = 0; level < levels_; ++level) ++free_[level][groups_[host][level]];
     }

@@ -36,18 +36,17 @@ std::string name_of(const Topology& t, const End& end) {
   return end.kind == End::Kind::kNic ? nic_name(t, end.index) : t.switches[end.index].name;
 }
 
-// The most frequent of `values`.
-uint32_t majority(std::vector<uint32_t> values) {
-  std::sort(values.begin(), values.end());
-  uint32_t best = kNone;
-  size_t most = 0;
-  for (size_t i = 0; i < values.size();) {
-    const auto end = std::upper_bound(values.begin(), values.end(), values[i]);
-    const auto count = static_cast<size_t>(end - values.begin()) - i;
-    if (count > most) most = count, best = values[i];
-    i += count;
-  }
-  return best;
+bool is_plain(const std::string& name) {
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return c > ' ' && c < 0x7f && c != '"' && c != '\'' && c != '\\' && c != '/';
+  });
+}
+
+// What can be printed of a name that is not plain.
+std::string shown(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c < ' ' || c >= 0x7f; }, '?');
+  return name.substr(0, 80);
 }
 
 void check_names(const Topology& t) {
@@ -55,9 +54,11 @@ void check_names(const Topology& t) {
   std::unordered_set<std::string_view> seen;
   const auto take = [&](const char* what, const std::string& name) {
     if (name.empty()) problems.add(fmt::format("a {} has no name", what));
-    else if (name.find('/') != std::string::npos)
+    else if (!is_plain(name))
       problems.add(
-          fmt::format("{} `{}`: a name cannot hold a /, which stands between host and rail", what, name));
+          fmt::format("{} `{}`: a name has letters, digits and signs of ASCII, no spaces, quotes, "
+                      "backslashes, or slashes (one stands between host and rail)",
+                      what, shown(name)));
     else if (!seen.insert(name).second)
       problems.add(fmt::format("{} `{}`: the name is given twice", what, name));
   };
@@ -100,15 +101,11 @@ void check_links(const Topology& t) {
 std::vector<uint32_t> check_rails(const Topology& t) {
   Problems problems;
   std::vector<uint32_t> sets;
-  for (const Host& host : t.hosts) {
-    std::vector<uint32_t> of_nics;
-    for (uint32_t i = 0; i < host.nics; ++i) of_nics.push_back(t.tor_of(host.first_nic + i).set);
-    sets.push_back(majority(of_nics));
-  }
+  for (uint32_t host = 0; host < t.hosts.size(); ++host) sets.push_back(set_of_host(t, host));
   std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> tors;  // by set and rail
   for (const Nic& nic : t.nics) tors[{sets[nic.host], nic.rail}].push_back(t.links[nic.link].high.index);
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> expected;
-  for (const auto& [rail, on] : tors) expected[rail] = majority(on);
+  for (const auto& [rail, on] : tors) expected[rail] = most_frequent(on);
   for (uint32_t i = 0; i < t.nics.size(); ++i) {
     const uint32_t is = t.links[t.nics[i].link].high.index;
     const uint32_t should = expected[{sets[t.nics[i].host], t.nics[i].rail}];

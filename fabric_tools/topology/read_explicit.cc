@@ -11,7 +11,7 @@
 namespace megascale {
 namespace {
 
-constexpr uint32_t kMostRails = 64, kMostTiers = 8, kMostGroups = 10'000'000;
+constexpr uint32_t kMostRails = 64, kMostTiers = 8, kMostGroups = 1'000'000;
 
 class Explicit {
  public:

@@ -61,4 +61,8 @@ struct Topology {
 // HOST/RAIL, as documents and faults call it.
 std::string nic_name(const Topology&, uint32_t nic);
 
+// The ToR set on which most of a host's NICs hang.
+uint32_t set_of_host(const Topology&, uint32_t host);
+uint32_t most_frequent(std::vector<uint32_t> values);  // of equals the least; kNone of none
+
 }  // namespace megascale

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <map>
 #include <set>
 
 #include "transport/base/quantity.h"
@@ -28,10 +29,10 @@ bool alike(const Link& a, const Link& b) {
 }
 
 bool has_unequal_sets(const Topology& t) {
-  std::vector<uint32_t> hosts(t.sets, 0);
-  for (const Host& host : t.hosts) ++hosts[t.tor_of(host.first_nic).set];
-  std::set<uint32_t> sizes(hosts.begin(), hosts.end());
-  sizes.erase(0);
+  std::map<uint32_t, uint32_t> hosts;
+  for (uint32_t host = 0; host < t.hosts.size(); ++host) ++hosts[set_of_host(t, host)];
+  std::set<uint32_t> sizes;
+  for (const auto& [set, count] : hosts) sizes.insert(count);
   return sizes.size() > 1;
 }
 
