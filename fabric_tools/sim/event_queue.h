@@ -11,7 +11,7 @@
 namespace megascale::sim {
 
 enum class EventKind : uint8_t {
-  kArrive,    // port: the first packet on its wire is at the other end
+  kArrive,    // packet: it is at the other end of its wire
   kWake,      // port: may have something to send
   kPause,     // port: the neighbour's pause has taken effect
   kResume,    // port: the neighbour lets it go

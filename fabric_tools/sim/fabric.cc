@@ -82,24 +82,21 @@ void Fabric::build_headroom() {
   }
 }
 
-uint32_t Fabric::arrive(uint32_t id) {
-  FabricPort& port = ports_[id];
-  port.arriving = false;
-  if (port.wire.empty()) return kNone;  // the link went down meanwhile
-  const uint32_t packet = port.wire.head;
-  if (packets_[packet].at > events_.now()) {  // and came back
-    port.arriving = true;
-    events_.push(packets_[packet].at, EventKind::kArrive, id);
-    return kNone;
+bool Fabric::arrive(uint32_t packet) {
+  const Packet& p = packets_[packet];
+  const FabricPort& port = ports_[p.port];
+  if (port.failed && lost_on_the_wire(port, p)) {
+    drop(p.port, packet);
+    return false;
   }
-  port.wire.pop(packets_);
-  if (!port.wire.empty()) {
-    port.arriving = true;
-    events_.push(packets_[port.wire.head].at, EventKind::kArrive, id);
-  }
-  if (port.to_nic) return packet;
-  forward(id ^ 1, packet);
-  return kNone;
+  if (port.to_nic) return true;
+  forward(p.port ^ 1, packet);
+  return false;
+}
+
+// The link went down since the packet's first bit left.
+bool Fabric::lost_on_the_wire(const FabricPort& port, const Packet& p) const {
+  return port.down || port.down_at >= events_.now() - port.delay - ticks_for(p.size, port.per_byte);
 }
 
 void Fabric::transmit(uint32_t id, uint32_t packet) {
@@ -109,12 +106,8 @@ void Fabric::transmit(uint32_t id, uint32_t packet) {
   port.busy_until = events_.now() + time;
   port.busy += time;
   port.sent_bytes += p.size;
-  p.at = port.busy_until + port.delay;
-  port.wire.push(packets_, packet);
-  if (!port.arriving) {
-    port.arriving = true;
-    events_.push(p.at, EventKind::kArrive, id);
-  }
+  p.port = id;
+  events_.push(port.busy_until + port.delay, EventKind::kArrive, packet);
 }
 
 uint32_t Fabric::choose(uint32_t at_switch, const Packet& packet) {
@@ -359,12 +352,6 @@ void Fabric::flush_data(uint32_t id) {
   }
 }
 
-void Fabric::flush_wire(uint32_t id) {
-  FabricPort& port = ports_[id];
-  while (!port.wire.empty()) drop(id, port.wire.pop(packets_));
-  while (!port.control.empty()) drop(id, port.control.pop(packets_));
-}
-
 void Fabric::set_link(uint32_t link, double share) {
   for (const uint32_t id : {up_port(link), down_port(link)}) {
     FabricPort& port = ports_[id];
@@ -373,10 +360,12 @@ void Fabric::set_link(uint32_t link, double share) {
       set_rate(id, share);
       continue;
     }
+    port.failed = true;
+    port.down_at = events_.now();
     end_pause(port);
     port.pausing = false;
     flush_data(id);
-    flush_wire(id);
+    while (!port.control.empty()) drop(id, port.control.pop(packets_));
   }
 }
 

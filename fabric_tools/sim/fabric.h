@@ -22,13 +22,13 @@ namespace megascale::sim {
 // are needed: by every packet, by those that wait and as they leave, by those that wait for long.
 struct alignas(64) FabricPort {
   Tick busy_until = 0, wake_at = kNoTick;
-  Fifo wire, control, data;
+  Fifo control, data;
   double per_byte = 0;  // ticks
   Tick delay = 0;       // of the wire, and of the switch that it leads to
   uint32_t peer = 0;    // NIC or switch that it leads to
   bool to_nic : 1 = false;
   bool from_nic : 1 = false;
-  bool arriving : 1 = false;  // an arrival is scheduled
+  bool failed : 1 = false;  // has been down
   bool paused : 1 = false;
   bool down : 1 = false;
   bool draining : 1 = false;  // by the watchdog
@@ -48,6 +48,7 @@ struct alignas(64) FabricPort {
   float kmin = 0, kmax = 0;
   uint64_t marked = 0, dropped = 0;
   Tick paused_since = 0, paused_for = 0;
+  Tick down_at = 0;  // last
 };
 static_assert(sizeof(FabricPort) == 192);
 
@@ -61,8 +62,8 @@ class Fabric {
   // Throws std::runtime_error when a headroom is given that is not safe.
   Fabric(const Topology&, const Model&, uint64_t seed, EventQueue&, Packets&);
 
-  // Events. arrive() returns the packet when it is at a NIC, else kNone.
-  uint32_t arrive(uint32_t port);
+  // Events. arrive() is true when the packet is at its NIC.
+  bool arrive(uint32_t packet);
   void serve(uint32_t port);  // of a switch
   void pause(uint32_t port);
   // True when a NIC's port may send again: the NIC serves it.
@@ -72,16 +73,10 @@ class Fabric {
   // as long as anything is paused.
   bool look_for_deadlock();
 
-  // Fetches what the arrival of a packet at the end of `port` will need: in two steps, since the second needs
-  // what the first brings. Returns the packet.
-  void fetch_port(uint32_t port) const {
+  // Fetches what serving a port will need.
+  void fetch(uint32_t port) const {
     __builtin_prefetch(&ports_[port]);
     __builtin_prefetch(&ports_[port].queued);
-  }
-  uint32_t fetch_packet(uint32_t port) const {
-    const uint32_t packet = ports_[port].wire.head;
-    if (packet != kNone) packets_.fetch(packet);
-    return packet;
   }
 
   // For NICs: their ports have a control queue here and pull data from their connections.
@@ -143,7 +138,7 @@ class Fabric {
   void change_queue(FabricPort&, uint64_t bytes);
   void drop(uint32_t port, uint32_t packet);
   void flush_data(uint32_t port);
-  void flush_wire(uint32_t port);
+  bool lost_on_the_wire(const FabricPort&, const Packet&) const;
   void end_pause(FabricPort&);
   std::vector<std::vector<uint32_t>> waits_for() const;
 

@@ -19,9 +19,12 @@ enum class PacketKind : uint8_t {
 };
 
 struct Packet {
-  Tick at;      // when it is at the other end of the wire it is on, or leaves the host it waits in
-  Tick sent;    // when its NIC began to send it; in an answer: that of the packet it answers
-  Bytes total;  // in an answer: payload received so far; in announcements and grants: what they are about
+  union {
+    Tick at;        // waiting in a host: when it leaves
+    uint32_t port;  // on a wire: the port that sent it
+  };
+  Tick sent;            // when its NIC began to send it; in an answer: that of the packet it answers
+  Bytes total;          // in an answer: payload received so far; in announcements and grants: what they are about
   uint32_t connection;
   uint32_t next;         // in the queue it is in
   uint32_t destination;  // NIC

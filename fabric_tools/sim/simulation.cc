@@ -86,12 +86,16 @@ class Simulation {
 
 // Memory is slower than arithmetic: what the next events need is asked for before it is needed.
 void Simulation::fetch_ahead() {
-  if (const Event* e = events_.ahead(3); e && e->kind() <= EventKind::kWake) fabric_.fetch_port(e->index());
-  if (const Event* e = events_.ahead(1); e && e->kind() == EventKind::kArrive)
-    fabric_.fetch_packet(e->index());
+  if (const Event* e = events_.ahead(4)) {
+    if (e->kind() == EventKind::kArrive) packets_.fetch(e->index());
+    else if (e->kind() == EventKind::kWake) fabric_.fetch(e->index());
+  }
+  if (const Event* e = events_.ahead(2); e && e->kind() == EventKind::kArrive) {
+    fabric_.fetch(packets_[e->index()].port);
+  }
   if (const Event* e = events_.ahead(0); e && e->kind() == EventKind::kArrive) {
-    const FabricPort& port = fabric_.port(e->index());
-    if (port.to_nic && !port.wire.empty()) endpoints_.fetch(packets_[port.wire.head].connection);
+    const Packet& p = packets_[e->index()];
+    if (fabric_.port(p.port).to_nic) endpoints_.fetch(p.connection);
   }
 }
 
@@ -99,7 +103,7 @@ void Simulation::handle(const Event& event) {
   const uint32_t index = event.index();
   switch (event.kind()) {
     case EventKind::kArrive:
-      if (const uint32_t packet = fabric_.arrive(index); packet != kNone) endpoints_.receive(packet);
+      if (fabric_.arrive(index)) endpoints_.receive(index);
       return;
     case EventKind::kWake:
       if (!fabric_.woken(index)) return;
