@@ -282,6 +282,8 @@ void Endpoints::on_timeout(uint32_t id) {
     if (setup_.model.switches.balance == Balance::kPlb) balance(c);
     c.controller->timeout(time(events_.now()));
     listen(c, id);
+    c.last_size =
+        0;  // one packet goes at once, whatever the pace has become: it asks whether the path is back
   }
   if (c.next_psn < c.end_psn || c.lost > 0) {
     c.deadline = events_.now() + timeout(c);

@@ -32,6 +32,7 @@ struct Log {
   Bytes window = kNoWindow;
   bool telemetry = false;
   Time next_tick = kNever;
+  bool crawls = false;  // after a timeout: a packet in 33 ms
 };
 
 class Spy final : public Controller {
@@ -46,7 +47,10 @@ class Spy final : public Controller {
   void ack(const Ack& ack) override { log_.acks.push_back(ack); }
   void cnp(Time now) override { log_.cnps.push_back(now); }
   void loss(Time, Bytes lost) override { log_.losses.push_back(lost); }
-  void timeout(Time) override { ++log_.timeouts; }
+  void timeout(Time) override {
+    ++log_.timeouts;
+    if (log_.crawls) log_.rate = Rate::gigabits(0.001), log_.window = 1;
+  }
   void telemetry(const Telemetry& t) override { log_.hops.emplace_back(t.hops.begin(), t.hops.end()); }
   void tick(Time now) override {
     log_.ticks.push_back(now);
@@ -375,6 +379,25 @@ TEST(Recovery, TimeoutsAdaptOrAreFixed) {
   const Result fixed = run(setup, {{0, 1, 5'000'000}});
   EXPECT_GT(seconds(fixed.completion) * 1e6, 20'000);
   EXPECT_EQ(fixed.timeouts, 1u);
+}
+
+// A controller that falls to a crawl at a timeout must not keep it from finding that the path is back.
+TEST(Recovery, ATimeoutSendsOnePacketAtOnceWhateverThePace) {
+  const Topology t = dumbbell(1, 1);
+  sim::Setup setup = plain(t);
+  setup.model.switches.reroute = 1s;
+  setup.model.faults = {{200us, 3ms, "left", "right", 0}};
+  setup.limit = 5ms;
+  Log log;
+  watch(setup, log);
+  log.crawls = true;
+  run(setup, {{0, 1, 5'000'000}});
+  ASSERT_GT(log.timeouts, 3);
+  const auto after = [&](Duration at) {
+    return std::count_if(log.acks.begin(), log.acks.end(), [&](const Ack& a) { return a.now > Time(at); });
+  };
+  EXPECT_GE(after(3200us), 1);
+  EXPECT_LE(log.acks.back().now, Time(4100us));
 }
 
 TEST(Admission, TheReceiverKeepsItsQueueShortAndItsLinkBusy) {
