@@ -14,25 +14,27 @@ constexpr Parameter kParameters[] = {
     {"guard", "s", 16e-6, 0, 1,
      "Delay above the target that is not believed without a mark: kmax / link rate, where all is marked."},
     {"increase", "packets", 1, 0, 1000, "What is added to the window in an RTT below the target."},
+    {"most_increase", "packets", 1, 1e-6, 1000, "The most that one acknowledged packet adds."},
     {"fast_after", "", 5, 0, 1e6, "Rounds without mark or delay before the increase grows, by one each."},
     {"fast_most", "", 8, 1, 1000, "The most that it grows; 1: it does not."},
-    {"fair_increase", "", 0.25, 0, 10, "The share of the increase above the target without marks."},
+    {"fair_increase", "", 1, 0, 10, "The share of the increase above the target without marks."},
     {"decrease", "", 0.8, 0, 10, "How strongly marked delay above the target decreases."},
-    {"most_decrease", "", 0.5, 0, 0.99, "The largest share that one decrease takes."},
+    {"most_decrease", "", 0.5, 0, 0.99, "The largest share that one decrease takes, unless far off."},
+    {"far_off", "", 6, 0, 1e9,
+     "Marked delay of so many queue targets scales the window to target / delay at once; 0: never."},
     {"cnp_factor", "", 0.98, 0.1, 1, "What a notification leaves of the window when no fresh RTT is known."},
     {"host_target", "s", 100e-6, 1e-9, 1, "The delay aimed at in the receiver's host."},
-    {"least_window", "packets", 0.001, 1e-6, 1, "No decrease goes below."},
-    {"initial_window", "", 0.25, 1e-6, 1000, "The first window, in products of line rate and base RTT."},
+    {"least_window", "packets", 0.5, 1e-6, 1, "No decrease goes below."},
+    {"initial_window", "packets", 26, 1e-6, 1e6, "The first window; never more than most_window."},
     {"most_window", "", 1.5, 0.01, 1000,
      "The largest, in products of line rate and base RTT; queue_target comes on top."},
     {"rtt_reference", "s", 12e-6, 1e-9, 1, "The base RTT whose increase is `increase` (see rtt_fairness)."},
-    {"adapt_delay", "", 4, 0, 1e9,
-     "Marked delay of so many queue targets sets the window to what arrived; 0: never."},
     {"reset_after", "", 5, 1, 1000, "After so many timeouts in a row the window is the least."},
     {"marks", "", 1, 0, 1, "0: marks are ignored and delay alone decides."},
     {"filter", "", 1, 0, 1, "0: unmarked delay is the last RTT, not the least of two rounds."},
-    {"hold", "", 1, 0, 1, "0: a mark without delay is no reason not to grow."},
+    {"hold", "", 0, 0, 1, "1: a mark without delay stops growth."},
     {"slow_start", "", 1, 0, 1, "0: the first window grows like any other."},
+    {"used_window", "", 1, 0, 1, "0: a decrease begins with the window, not with what of it is used."},
     {"pace_by_target", "", 1, 0, 1, "Below one packet, 1: a packet each target / window; 0: RTT / window."},
     {"rtt_fairness", "", 1, 0, 1, "1: the increase grows with the root of the base RTT."},
 };
@@ -49,12 +51,14 @@ Recipe prepare(const Parameters& v) {
       .scaling_b = -a / std::sqrt(most),
       .guard = v.at("guard") * 1e9,
       .increase = v.at("increase"),
+      .most_increase = v.at("most_increase"),
       .fast_after = static_cast<unsigned>(v.at("fast_after")),
       .fast_most = v.at("fast_most"),
       .fair_increase = v.at("fair_increase"),
       .decrease = v.at("decrease"),
       .most_decrease = v.at("most_decrease"),
       .cnp_factor = v.at("cnp_factor"),
+      .far_off = v.at("far_off"),
       .host = {.target = v.at("host_target") * 1e9,
                .increase = v.at("increase"),
                .decrease = v.at("decrease"),
@@ -63,12 +67,12 @@ Recipe prepare(const Parameters& v) {
       .initial_window = v.at("initial_window"),
       .most_window = v.at("most_window"),
       .rtt_reference = v.at("rtt_reference") * 1e9,
-      .adapt_delay = v.at("adapt_delay"),
       .reset_after = static_cast<unsigned>(v.at("reset_after")),
       .marks = v.at("marks") >= 0.5,
       .filter = v.at("filter") >= 0.5,
       .hold = v.at("hold") >= 0.5,
       .slow_start = v.at("slow_start") >= 0.5,
+      .used_window = v.at("used_window") >= 0.5,
       .pace_by_target = v.at("pace_by_target") >= 0.5,
       .rtt_fairness = v.at("rtt_fairness") >= 0.5,
   });
@@ -80,7 +84,7 @@ Recipe prepare(const Parameters& v) {
 HybridController::HybridController(std::shared_ptr<const HybridConstants> constants, const PathFacts& path)
     : c_(std::move(constants)),
       path_(path),
-      fabric_(std::clamp(c_->initial_window * path_.bdp() / path_.packet(), 1.0, most())),
+      fabric_(std::clamp(c_->initial_window, c_->least_window, most())),
       host_(most()),
       rtt_(path_.base_rtt()),
       starting_(c_->slow_start) {}
@@ -91,7 +95,8 @@ double HybridController::most() const {
 }
 
 double HybridController::target() const {
-  const double scaling = c_->scaling_a / std::sqrt(fabric_) + c_->scaling_b;
+  const double window = fabric_;
+  const double scaling = c_->scaling_a / std::sqrt(window) + c_->scaling_b;
   return path_.base_rtt() + c_->queue_target + std::clamp(scaling, 0.0, c_->scaling_range);
 }
 
@@ -103,8 +108,18 @@ double HybridController::step() const {
   return c_->increase * fair * fast;
 }
 
-void HybridController::sent(Time, Bytes, Bytes inflight) {
+// How much of the window is in use: a connection that shares its NIC with a hundred others has a packet in
+// flight now and then, however large its window.
+double HybridController::used() const {
+  const double most = static_cast<double>(std::max(inflight_now_, inflight_before_)) / path_.packet();
+  return most > 1 ? most : rtt_ / std::max(gap_, rtt_);
+}
+
+void HybridController::sent(Time now, Bytes, Bytes inflight) {
   sent_to_ = acked_ + inflight;
+  inflight_now_ = std::max(inflight_now_, inflight);
+  gap_ = ns(now - sent_);
+  sent_ = now;
   rounds_.sent(inflight);
 }
 
@@ -113,7 +128,6 @@ void HybridController::ack(const Ack& a) {
   acked_ = std::max(acked_, a.sequence);
   if (a.rtt <= Duration(0)) return;
   path_.measured(a.rtt);
-  if (!begun_) looked_ = a.now;
   begun_ = true;
   rtt_ = ns(a.rtt);
   heard_ = a.now;
@@ -127,7 +141,7 @@ void HybridController::ack(const Ack& a) {
   marked_round_ |= marked;
   least_now_ = std::min(least_now_, delay);
   const double aim = target();
-  if (!adapt(a, delay, marked)) steer(a.now, packets, delay, aim, marked, fabric_binds);
+  steer(packets, delay, aim, marked, fabric_binds);
   if (rounds_.acked(a.sequence)) end_round(aim);
 }
 
@@ -137,69 +151,58 @@ void HybridController::end_round(double target) {
   marked_round_ = false;
   least_before_ = least_now_;
   least_now_ = kNoDelay;
+  inflight_before_ = inflight_now_;
+  inflight_now_ = sent_to_ > acked_ ? sent_to_ - acked_ : 0;
 }
 
 // The heart: five cases of mark and delay.
-void HybridController::steer(Time now, double packets, double delay, double target, bool marked, bool binds) {
-  if (acked_ < ignore_until_) return;
+void HybridController::steer(double packets, double delay, double target, bool marked, bool binds) {
   if (marked) {
-    if (delay >= target) {
-      starting_ = false;
-      decrease_by(now, delay, target);
-    } else if (!c_->hold && binds) {
-      grow(1, packets);
-    }
+    if (delay >= target) decrease(factor(delay, target), far(delay));
+    else if (!c_->hold && binds) grow(1, packets);
     return;
   }
   const double filtered = c_->filter ? std::min(least_now_, least_before_) : delay;
   const double guard = c_->marks ? c_->guard : 0;
-  if (filtered >= target + guard) {
-    starting_ = false;
-    decrease_by(now, filtered, target);
-  } else if (binds) {
-    grow(filtered < target ? 1 : c_->fair_increase, packets);
-  }
+  if (filtered >= target + guard) decrease(factor(filtered, target), far(filtered));
+  else if (binds) grow(filtered < target ? 1 : c_->fair_increase, packets);
 }
 
 void HybridController::grow(double share, double packets) {
+  if (acked_ < decreasing_to_) return;  // what comes back was sent before the decrease
   if (starting_) {
     fabric_ += packets;
   } else {
-    fabric_ += share * step() * packets / std::max(fabric_, 1.0);
+    fabric_ += share * packets * std::min(step() / std::max(fabric_, 1.0), c_->most_increase);
   }
   fabric_ = std::min(fabric_, most());
 }
 
-// Far above the target the window can only be guessed at; what arrived meanwhile is the best guess. What was
-// sent before says nothing about it.
-bool HybridController::adapt(const Ack& a, double delay, bool marked) {
-  achieved_ += static_cast<double>(a.bytes);
-  const double aim = path_.base_rtt() + c_->queue_target, passed = ns(a.now - looked_);
-  if (passed < aim) return false;
-  const double arrived = achieved_ * aim / passed / path_.packet();
-  achieved_ = 0;
-  looked_ = a.now;
-  const bool far_off = delay > path_.base_rtt() + c_->adapt_delay * c_->queue_target;
-  if (c_->adapt_delay <= 0 || !far_off || !marked || acked_ < ignore_until_) return false;
-  if (arrived >= fabric_) return false;
-  fabric_ = std::max(arrived, c_->least_window);
+bool HybridController::far(double delay) const {
+  return c_->far_off > 0 && delay > path_.base_rtt() + c_->far_off * c_->queue_target;
+}
+
+// A little above the target a decrease is careful. Far above it all who share the queue have so much too
+// much, and the window that would just meet the target is known.
+double HybridController::factor(double delay, double target) const {
+  const double careful = std::max(1 - c_->decrease * (delay - target) / delay, 1 - c_->most_decrease);
+  return far(delay) ? std::min(careful, target / delay) : careful;
+}
+
+// What was sent before a decrease is heard of for a round trip after it. Delay that is larger still makes the
+// decrease deeper, but from the same beginning: the strongest counts, not all of them together.
+void HybridController::decrease(double factor, bool far) {
   starting_ = false;
-  ignore_until_ = sent_to_;
-  last_decrease_ = a.now;
-  decreased_ = true;
-  return true;
-}
-
-void HybridController::decrease_by(Time now, double delay, double target) {
-  decrease(now, std::max(1 - c_->decrease * (delay - target) / delay, 1 - c_->most_decrease));
-}
-
-// At most once in an RTT: what was sent before the last decrease still tells of the old window.
-void HybridController::decrease(Time now, double factor) {
-  if (decreased_ && ns(now - last_decrease_) < rtt_) return;
-  fabric_ = std::max(fabric_ * factor, c_->least_window);
-  last_decrease_ = now;
-  decreased_ = true;
+  if (acked_ >= decreasing_to_) {
+    before_window_ = fabric_;
+    before_decrease_ = c_->used_window ? std::min(fabric_, used()) : fabric_;
+    decreasing_to_ = 0;
+  }
+  const double reduced =
+      std::max(before_decrease_ * factor, far ? c_->least_window : std::min(before_window_, 1.0));
+  if (reduced >= fabric_) return;
+  fabric_ = reduced;
+  decreasing_to_ = std::max(sent_to_, acked_ + 1);
 }
 
 // A notification between acknowledgements. With a fresh RTT it is a mark with that delay; without one many of
@@ -210,25 +213,27 @@ void HybridController::cnp(Time now) {
   clean_ = 0;
   if (begun_ && ns(now - heard_) < 2 * rtt_) {
     notified_ = true;
-    steer(now, 0, rtt_, target(), true, false);
+    steer(0, rtt_, target(), true, false);
   } else {
     starting_ = false;
     fabric_ = std::max(fabric_ * c_->cnp_factor, c_->least_window);
   }
 }
 
-void HybridController::loss(Time now, Bytes) {
+void HybridController::loss(Time, Bytes) {
   timeouts_ = 0;
-  starting_ = false;
-  decrease(now, 1 - c_->most_decrease);
+  decrease(1 - c_->most_decrease, true);
 }
 
-void HybridController::timeout(Time now) {
-  starting_ = false;
-  if (++timeouts_ < c_->reset_after) return decrease(now, 1 - c_->most_decrease);
-  fabric_ = c_->least_window;
-  last_decrease_ = now;
-  decreased_ = true;
+// Nothing is known of the path any more: it is found anew, from little.
+void HybridController::timeout(Time) {
+  if (++timeouts_ < c_->reset_after) {
+    fabric_ = std::max(fabric_ * (1 - c_->most_decrease), c_->least_window);
+  } else {
+    fabric_ = c_->least_window;
+  }
+  decreasing_to_ = 0;
+  starting_ = c_->slow_start;
 }
 
 Rate HybridController::rate() const {

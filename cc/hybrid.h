@@ -21,17 +21,18 @@ struct HybridConstants {
   double scaling_range, scaling_a, scaling_b;  // of the target, as Swift's, in ns
   double guard;                                // ns above the target that are believed without a mark
   double increase;                             // packets in an RTT
+  double most_increase;                        // packets for each that is acknowledged
   unsigned fast_after;                         // clean rounds
   double fast_most;                            // times the increase
   double fair_increase;                        // times the increase, above the target without a mark
   double decrease, most_decrease, cnp_factor;
+  double far_off;  // queue targets
   HostWindow::Constants host;
-  double least_window;                 // packets
-  double initial_window, most_window;  // products of line rate and base RTT
-  double rtt_reference;                // ns
-  double adapt_delay;                  // queue targets
-  unsigned reset_after;                // timeouts
-  bool marks, filter, hold, slow_start, pace_by_target, rtt_fairness;
+  double least_window, initial_window;  // packets
+  double most_window;                   // products of line rate and base RTT
+  double rtt_reference;                 // ns
+  unsigned reset_after;                 // timeouts
+  bool marks, filter, hold, slow_start, used_window, pace_by_target, rtt_fairness;
 };
 
 class HybridController final : public Controller {
@@ -53,12 +54,13 @@ class HybridController final : public Controller {
   double target() const;                                                           // ns
   double step() const;                                                             // packets in an RTT
   double most() const;                                                             // packets
+  double used() const;                                                             // packets
   void end_round(double target);
-  void steer(Time, double packets, double delay, double target, bool marked, bool binds);
-  bool adapt(const Ack&, double delay, bool marked);
+  void steer(double packets, double delay, double target, bool marked, bool binds);
   void grow(double share, double packets);
-  void decrease(Time, double factor);
-  void decrease_by(Time, double delay, double target);
+  void decrease(double factor, bool far);
+  bool far(double delay) const;
+  double factor(double delay, double target) const;
 
   std::shared_ptr<const HybridConstants> c_;
   Path path_;
@@ -67,11 +69,14 @@ class HybridController final : public Controller {
   HostWindow host_;
   double rtt_;                                             // ns, the last
   double least_now_ = kNoDelay, least_before_ = kNoDelay;  // ns: of this round and of the last
-  double achieved_ = 0;                                    // bytes acknowledged since looked_
-  uint64_t acked_ = 0, sent_to_ = 0, ignore_until_ = 0;
-  Time heard_{}, last_decrease_{}, looked_{};
+  Bytes inflight_now_ = 0, inflight_before_ = 0;           // the most in this round and in the last
+  uint64_t acked_ = 0, sent_to_ = 0;
+  double before_window_ = 0, before_decrease_ = 0;  // packets: what a decrease that is under way began with
+  uint64_t decreasing_to_ = 0;                      // it is under way until so much is acknowledged
+  double gap_ = 0;                                  // ns between the last two packets
+  Time heard_{}, sent_{};
   unsigned clean_ = 0, timeouts_ = 0;
-  bool begun_ = false, starting_, decreased_ = false, marked_round_ = false, notified_ = false;
+  bool begun_ = false, starting_, marked_round_ = false, notified_ = false;
 
   static constexpr double kNoDelay = std::numeric_limits<double>::max();
 };

@@ -8,22 +8,26 @@ namespace {
 // 100 Gb/s, 12 us, packets of 1000 bytes: the product of rate and base RTT is 150 packets.
 constexpr PathFacts kPath{.line_rate = Rate::gigabits(100), .packet = 1000, .base_rtt = 12us};
 
-// The target is 12 + 6 = 18 us, the guard 16 us above; the window begins with 100 packets.
+// The target is 12 + 6 = 18 us, the guard 16 us above; the window begins with 100 packets, all of them in
+// use.
 std::unique_ptr<Controller> build(Parameters p = {}) {
   p.emplace("scaling_range", 0);
   p.emplace("queue_target", 6e-6);
   p.emplace("guard", 16e-6);
-  p.emplace("initial_window", 100.0 / 150);
+  p.emplace("initial_window", 100);
+  p.emplace("fair_increase", 0.25);
+  p.emplace("hold", 1);
   p.emplace("slow_start", 0);
-  p.emplace("adapt_delay", 0);
+  p.emplace("far_off", 0);
   std::vector<std::string> complaints;
   auto c = build_controller("hybrid", p, kPath, &complaints);
   EXPECT_TRUE(complaints.empty());
+  c->sent(Time(0us), 100'000, 100'000);
   return c;
 }
 
-Ack ack(Duration now, Duration rtt, bool marked = false, Bytes bytes = 1000) {
-  return {.now = Time(now), .sequence = 1, .bytes = bytes, .rtt = rtt, .ecn_marked = marked};
+Ack ack(Duration now, Duration rtt, bool marked = false, uint64_t sequence = 1, Bytes bytes = 1000) {
+  return {.now = Time(now), .sequence = sequence, .bytes = bytes, .rtt = rtt, .ecn_marked = marked};
 }
 
 TEST(Hybrid, TheFiveCasesOfMarkAndDelay) {
@@ -32,17 +36,17 @@ TEST(Hybrid, TheFiveCasesOfMarkAndDelay) {
   EXPECT_EQ(c->window(), 100'010u);
   c->ack(ack(101us, 17us, true));  // a mark without delay: hold
   EXPECT_EQ(c->window(), 100'010u);
-  // Both: 1 - 0.8 x (36 - 18) / 36 = 0.6.
+  // Both: 1 - 0.8 x (36 - 18) / 36 = 0.6 of the 100 packets in use.
   c->ack(ack(102us, 36us, true));
-  EXPECT_EQ(c->window(), 60'006u);
+  EXPECT_EQ(c->window(), 60'000u);
 
   const auto unmarked = build();
   unmarked->ack(ack(100us, 33us));  // delay without a mark, inside the guard: + 0.25 / 100
   EXPECT_EQ(unmarked->window(), 100'002u);
-  // More than a switch leaves unmarked. The least of the round is still 33 us, so nothing changes yet ...
+  // More than a switch leaves unmarked, but the least of two rounds is still 33 us ...
   unmarked->ack(ack(101us, 60us));
   EXPECT_GT(unmarked->window(), 100'002u);
-  // ... but a connection that never saw less decreases: 1 - 0.8 x 42 / 60 = 0.44, at most half.
+  // ... while a connection that never saw less decreases: 1 - 0.8 x 42 / 60 = 0.44, at most half.
   const auto slow = build();
   slow->ack(ack(100us, 60us));
   EXPECT_EQ(slow->window(), 50'000u);
@@ -58,27 +62,63 @@ TEST(Hybrid, EachRuleCanBeSwitchedOff) {
   const auto no_filter = build({{"filter", 0}});
   no_filter->ack(ack(100us, 12us));
   no_filter->ack(ack(101us, 60us));
-  EXPECT_EQ(no_filter->window(), 50'005u) << "the last RTT, not the least";
+  EXPECT_EQ(no_filter->window(), 50'000u) << "the last RTT, not the least";
 }
 
-TEST(Hybrid, ADecreaseHappensOnceInAnRtt) {
+TEST(Hybrid, OfOneWindowTheStrongestSignCountsAndNotAllTogether) {
   const auto c = build();
   c->ack(ack(100us, 36us, true));
   EXPECT_EQ(c->window(), 60'000u);
-  c->ack(ack(135us, 36us, true));
-  EXPECT_EQ(c->window(), 60'000u);
-  c->ack(ack(136us, 36us, true));
-  EXPECT_EQ(c->window(), 36'000u);
+  c->ack(ack(135us, 36us, true, 50'000));
+  EXPECT_EQ(c->window(), 60'000u) << "what was in flight then is not all acknowledged";
+  c->ack(ack(136us, 40us, true, 60'000));  // 1 - 0.8 x 22 / 40 = 0.56, of the same 100
+  EXPECT_EQ(c->window(), 56'000u);
+  c->ack(ack(140us, 12us, false, 99'000));
+  EXPECT_EQ(c->window(), 56'000u) << "nor does it grow meanwhile";
+  c->sent(Time(150us), 1000, 1000);
+  c->ack(ack(162us, 12us, false, 100'000));
+  EXPECT_EQ(c->window(), 56'017u);  // + 1 / 56
+}
+
+TEST(Hybrid, FarAboveTheTargetTheWindowIsScaledToItAtOnce) {
+  // Far off is 12 + 4 x 6 = 36 us: 18 / 90 of 100 packets.
+  const auto c = build({{"far_off", 4}});
+  c->ack(ack(100us, 90us, true));
+  EXPECT_EQ(c->window(), 20'000u);
+  // Under far off no decrease goes below one packet; above it one may.
+  const auto careful = build({{"far_off", 0}}), far = build({{"far_off", 4}});
+  for (Controller* one : {careful.get(), far.get()}) {
+    for (uint64_t i = 0; i < 20; ++i) {
+      one->sent(Time(Duration(100us) + i * Duration(400us)), 1000, 1000);
+      one->ack(ack(Duration(200us) + i * Duration(400us), 100us, true, 100'000 + i * 1000));
+    }
+  }
+  EXPECT_EQ(careful->window(), 1000u);
+  EXPECT_EQ(far->window(), 500u);  // least_window
+  // One packet each 18 us / 0.5.
+  EXPECT_NEAR(far->rate().bits_per_second, 8000 / 36e-6, 1);
+}
+
+TEST(Hybrid, ADecreaseBeginsWithWhatOfTheWindowIsUsed) {
+  const auto c = build();
+  c->sent(Time(1us), 1000, 10'000);
+  c->ack(ack(100us, 12us, false, 100'000));  // ends the round of 100 packets; ten are in flight
+  for (uint64_t i = 1; i <= 3; ++i) {
+    c->sent(Time(100us + i * Duration(20us)), 1000, 10'000);
+    c->ack(ack(110us + i * Duration(20us), 12us, false, 100'000 + i * 10'000));
+  }
+  ASSERT_GT(c->window(), 100'000u);
+  c->ack(ack(200us, 36us, true, 131'000));  // 0.6 of 10 packets
+  EXPECT_EQ(c->window(), 6'000u);
 }
 
 TEST(Hybrid, ANotificationIsAMarkWithTheLastDelay) {
   const auto c = build();
   c->ack(ack(100us, 30us));  // inside the guard
-  const double before = static_cast<double>(c->window());
-  c->cnp(Time(110us));  // 1 - 0.8 x 12 / 30 = 0.68
-  EXPECT_NEAR(static_cast<double>(c->window()), before * 0.68, 2);
-  c->cnp(Time(111us));  // the same RTT
-  EXPECT_NEAR(static_cast<double>(c->window()), before * 0.68, 2);
+  c->cnp(Time(110us));       // 1 - 0.8 x 12 / 30 = 0.68 of 100
+  EXPECT_EQ(c->window(), 68'000u);
+  c->cnp(Time(111us));  // of the same window
+  EXPECT_EQ(c->window(), 68'000u);
 }
 
 TEST(Hybrid, WithoutAFreshRttEachNotificationTakesALittle) {
@@ -90,14 +130,26 @@ TEST(Hybrid, WithoutAFreshRttEachNotificationTakesALittle) {
 }
 
 TEST(Hybrid, StartsByDoublingUntilTheFirstSignOfAQueue) {
-  const auto c = build({{"slow_start", 1}, {"initial_window", 0.25}});
-  EXPECT_EQ(c->window(), 37'500u);
-  c->ack(ack(100us, 12us, false, 37'500));
-  EXPECT_EQ(c->window(), 75'000u);
-  c->ack(ack(112us, 36us, true, 1000));
-  EXPECT_EQ(c->window(), 45'000u);
-  c->ack(ack(160us, 12us, false, 1000));
-  EXPECT_EQ(c->window(), 45'022u);  // + 1 / 45
+  const auto c = build({{"slow_start", 1}, {"initial_window", 50}});
+  EXPECT_EQ(c->window(), 50'000u);
+  c->ack(ack(100us, 12us, false, 50'000, 50'000));
+  EXPECT_EQ(c->window(), 100'000u);
+  c->ack(ack(112us, 36us, true, 51'000));  // 0.6
+  EXPECT_EQ(c->window(), 60'000u);
+  c->ack(ack(160us, 12us, false, 150'000));
+  EXPECT_EQ(c->window(), 60'016u);  // + 1 / 60
+}
+
+TEST(Hybrid, AfterATimeoutThePathIsFoundAnew) {
+  const auto c = build({{"slow_start", 1}});
+  c->ack(ack(100us, 36us, true));
+  ASSERT_EQ(c->window(), 60'000u);
+  c->timeout(Time(1ms));
+  EXPECT_EQ(c->window(), 30'000u);
+  c->ack(ack(2ms, 12us, false, 150'000, 30'000));
+  EXPECT_EQ(c->window(), 60'000u);
+  for (int i = 0; i < 5; ++i) c->timeout(Time(3ms + i * 1ms));
+  EXPECT_EQ(c->window(), 500u);  // least_window
 }
 
 }  // namespace
