@@ -4,6 +4,7 @@
 #include "fabric_tools/command.h"
 #include "fabric_tools/lab/command.h"
 #include "fabric_tools/placement/command.h"
+#include "fabric_tools/sim/command.h"
 #include "fabric_tools/topology/command.h"
 
 int main(int argc, char** argv) {
@@ -22,6 +23,8 @@ int main(int argc, char** argv) {
   megascale::add_lab(app, exit_code);
   megascale::add_topology(app, exit_code);
   megascale::add_place(app, exit_code);
+  megascale::add_sim(app, exit_code);
+  megascale::add_cc_compare(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

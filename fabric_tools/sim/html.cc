@@ -27,14 +27,14 @@ constexpr const char* kStyle = R"(
   --heat: #ff8a65; --good: #1f3a27; --c0: #64b5f6; --c1: #ffab66; --c2: #81c995; --c3: #ce93d8; --c4: #ffd54f; --c5: #f48fb1;
   --c6: #4dd0e1; --c7: #bcaaa4; --c8: #9fa8da; --c9: #dce775; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 24px; max-width: 1400px; background: var(--page); color: var(--ink);
+body { margin: 0 auto; padding: 24px; max-width: 1560px; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; } p { margin: 4px 0 12px; color: var(--soft); }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { padding: 5px 9px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 12.5px; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: 5px 6px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
-td small { display: block; color: var(--soft); font-size: 11px; } td.best { background: var(--good); font-weight: 600; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(460px, 1fr)); gap: 14px; margin-top: 14px; }
+td small { display: block; color: var(--soft); font-size: 10.5px; font-weight: 400; } td.best { background: var(--good); font-weight: 600; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 14px; margin-top: 14px; }
 .plots > div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 10px; }
 svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft); font-size: 11.5px; }
 svg .title { fill: var(--ink); font-size: 13.5px; font-weight: 600; } .grid { stroke: var(--line); stroke-width: 1; }
@@ -64,8 +64,9 @@ std::vector<Group> groups_of(const Comparison& comparison) {
 const Outcome* shown(const Cell& cell) { return cell.outcomes[0] ? &*cell.outcomes[0] : nullptr; }
 
 std::string spread_text(const Column& column, const Spread& spread, size_t runs) {
-  if (runs < 2 || std::isnan(spread.median)) return {};
-  return fmt::format("<small>{} – {}</small>", text_of(column, spread.least), text_of(column, spread.most));
+  const std::string least = text_of(column, spread.least), most = text_of(column, spread.most);
+  if (runs < 2 || least == most) return {};
+  return fmt::format("<small>{} – {}</small>", least, most);
 }
 
 std::string table_of(const Group& group, const std::vector<Column>& list) {
@@ -204,7 +205,8 @@ std::string links_of(const Topology& topology, const Cell& cell) {
                       high = tier == 0 ? "ToRs" : fmt::format("tier {}", tier);
     rows.push_back(heat_row(topology, down ? high + " → " + low : low + " → " + high, ports));
   }
-  return "<div>" + heat_map("Use of links: " + cell.cc, rows) + "</div>\n";
+  return "<div>" + heat_map("Use of links: " + cell.cc + " (faint: idle, full: always busy)", rows) +
+         "</div>\n";
 }
 
 std::string section_of(const Group& group, const std::vector<Column>& list) {
@@ -212,7 +214,8 @@ std::string section_of(const Group& group, const std::vector<Column>& list) {
   std::string html = fmt::format("<h2>{} on {}{}</h2>\n", escape(first.traffic), escape(first.topology),
                                  first.load > 0 ? fmt::format(", load {}", first.load) : "");
   html += table_of(group, list);
-  html += "<div class=\"plots\">\n<div>" + slowdowns_of(group) + "</div>\n" + over_time(group);
+  html += "<div class=\"plots\">\n<div>" + slowdowns_of(group) + "</div>\n" + over_time(group) + "</div>\n";
+  html += "<div class=\"plots\">\n";
   for (const Cell* cell : group.cells) html += links_of(*group.topology, *cell);
   return html + "</div>\n";
 }
@@ -234,6 +237,7 @@ std::string html(const Comparison& comparison) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>Congestion control, "
       "compared</title>\n<style>";
   text += kStyle;
+  for (int c = 0; c < kColours; ++c) text += fmt::format(".c{} {{ stroke: var(--c{}); }}\n", c, c);
   text += "</style></head><body>\n<h1>Congestion control, compared</h1>\n";
   text += fmt::format(
       "<p>Medians over {} seed{}{}; plots show the first. Point at a heading, a curve or a link for "

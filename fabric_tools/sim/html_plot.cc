@@ -11,6 +11,7 @@ namespace {
 constexpr double kWidth = 560, kHeight = 300, kLeft = 62, kRight = 12, kTop = 34, kBottom = 42;
 
 std::string number_text(double v) {
+  if (std::abs(v) < 1e-12) return "0";  // also what rounding left of it
   if (v != 0 && (std::abs(v) >= 1e6 || std::abs(v) < 1e-3)) return fmt::format("{:.3g}", v);
   return fmt::format("{:g}", std::round(v * 1e6) / 1e6);
 }
@@ -130,7 +131,7 @@ std::string heat_map(const std::string& title, const std::vector<HeatRow>& rows)
       const auto& [value, tip] = row.cells[i];
       svg += fmt::format(
           R"(<rect class="cell" x="{:.2f}" y="{:.1f}" width="{:.2f}" height="{}" fill-opacity="{:.3f}"><title>{}</title></rect>)",
-          kName + static_cast<double>(i) * width, y, std::max(width - 0.3, 0.3), kRow,
+          kName + static_cast<double>(i) * width, y, width > 6 ? width - 1 : width, kRow,
           0.04 + 0.96 * std::clamp(value, 0.0, 1.0), escape(tip));
     }
     y += kRow + kGap;

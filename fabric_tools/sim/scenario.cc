@@ -134,10 +134,12 @@ Scenario parse_scenario(std::string_view text, const std::string& source) {
 }
 
 Scenario read_scenario(const std::string& path) {
+  if (std::filesystem::is_directory(path))
+    throw std::invalid_argument(fmt::format("scenario {} cannot be read: it is a folder", path));
   std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file.is_open() || file.bad() || std::filesystem::is_directory(path))
+  if (!file.is_open())
     throw std::invalid_argument(fmt::format("scenario {} cannot be read: {}", path, std::strerror(errno)));
+  const std::string text(std::istreambuf_iterator<char>(file), {});
   Scenario scenario = parse_scenario(text, path);
   // What it names may stand beside it.
   for (std::string* named : {&scenario.topology, &scenario.placement}) {

@@ -32,11 +32,11 @@ const Line kLines[] = {
 };
 
 std::string tiers_of(const Result& result) {
-  std::string text = fmt::format("\n  {:<10}{:>10}{:>14}{:>12}{:>12}{:>14}{:>10}\n", "tier", "pauses",
+  std::string text = fmt::format("\n  {:<10}{:>10}{:>14}{:>15}{:>12}{:>14}{:>10}\n", "tier", "pauses",
                                  "paused us", "queue mean KB", "p99", "max", "util %");
   for (size_t t = 0; t < result.tiers.size(); ++t) {
     const Tier& tier = result.tiers[t];
-    text += fmt::format("  {:<10}{:>10}{:>14.1f}{:>12.1f}{:>12.1f}{:>14.1f}{:>10.1f}\n",
+    text += fmt::format("  {:<10}{:>10}{:>14.1f}{:>15.1f}{:>12.1f}{:>14.1f}{:>10.1f}\n",
                         t == 0 ? "0 (ToRs)" : std::to_string(t), tier.pauses, seconds(tier.paused) * 1e6,
                         tier.queue.mean / 1e3, tier.queue.p99 / 1e3, tier.queue.max / 1e3,
                         tier.utilisation * 100);

@@ -36,7 +36,8 @@ class IdealWire : public Wire {
     const Time start = std::max({at, now_, c.free});
     c.free = start + rate.time_for(wire);
     events_.push({start + c.last_time, order_++, tag, std::max(at, now_), id, false});
-    const Duration latency = std::max(c.last_time - rate.time_for(wire), Duration(0));
+    // Times are cut to nanoseconds; a bound may only be too small.
+    const Duration latency = std::max(c.last_time - rate.time_for(wire) - 1ns, Duration(0));
     count(nics_[c.source].out, wire, latency, std::max(at, now_));
     count(nics_[c.destination].in, wire, latency, std::max(at, now_));
   }

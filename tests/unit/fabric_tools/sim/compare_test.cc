@@ -1,0 +1,203 @@
+// The matrix, its table and its document, and the report: over real simulations of a few microseconds.
+#include "fabric_tools/sim/compare.h"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "fabric_tools/sim/command.h"
+#include "fabric_tools/sim/html.h"
+#include "fabric_tools/sim/html_plot.h"
+#include "fabric_tools/topology/write.h"
+#include "tests/unit/fabric_tools/sim/traffic/fake_wire.h"
+
+namespace megascale::sim {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class Compare : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(folder_ / "cc");
+    std::ofstream(folder_ / "cc/full.toml") << "algorithm = \"fixed\"\nsource = \"test\"\n";
+    std::ofstream(folder_ / "cc/half.toml")
+        << "algorithm = \"fixed\"\nsource = \"test\"\n[parameters]\nrate = 50e9\n";
+    std::ofstream(topology_) << explicit_toml(small_topology(4, 2));
+    matrix_.topologies = {topology_};
+    matrix_.presets = folder_ / "cc";
+    matrix_.traffic = {"permutation:100KB", "incast:5:20KB+victim:from=6:to=2"};
+    matrix_.cc = {"full", "half"};
+    matrix_.seeds = {1, 2, 3};
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Comparison compared(unsigned jobs) {
+    Comparison comparison = prepare(matrix_);
+    run(comparison, jobs, never_, [](const Doing&) {});
+    return comparison;
+  }
+
+  std::filesystem::path folder_ =
+      std::filesystem::temp_directory_path() / ("compare_test_" + std::to_string(getpid()));
+  std::string topology_ = folder_ / "t.toml";
+  Matrix matrix_;
+  std::atomic<bool> never_ = false;
+};
+
+const Column& column(const std::vector<Column>& list, const std::string& key) {
+  for (const Column& c : list)
+    if (c.key == key) return c;
+  throw std::logic_error(key);
+}
+
+TEST_F(Compare, EveryCombinationIsRunWithEverySeed) {
+  const Comparison c = compared(2);
+  EXPECT_TRUE(c.finished());
+  EXPECT_FALSE(c.stopped);
+  ASSERT_EQ(c.cells.size(), 4u);
+  const auto list = columns(c.tiers);
+  for (const Cell& cell : c.cells) {
+    EXPECT_EQ(cell.done(), 3u);
+    EXPECT_GE(cell.of(column(list, "over_ideal")).least, 1 - 1e-4) << cell.traffic;
+  }
+  EXPECT_GT(c.cells[1].of(column(list, "completion_us")).median,
+            1.5 * c.cells[0].of(column(list, "completion_us")).least);
+  EXPECT_TRUE(std::isnan(c.cells[0].of(column(list, "victim_gbps")).median));
+  EXPECT_GT(c.cells[2].of(column(list, "victim_gbps")).median, 1);
+}
+
+TEST_F(Compare, TheSameBytesComeOutHoweverManyRunAtOnce) {
+  matrix_.loads = {0, 0.2};
+  const Comparison one = compared(1), four = compared(4);
+  EXPECT_EQ(document(one, false).dump(), document(four, false).dump());
+  EXPECT_EQ(table(one), table(four));
+  EXPECT_EQ(html(one), html(four));
+}
+
+TEST_F(Compare, TheTableHasARowForEachAndAHeadForEachTraffic) {
+  const std::string text = table(compared(2));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("small, permutation:100KB\n"), HasSubstr("small, incast:5:20KB+victim"),
+                    HasSubstr("\nfull "), HasSubstr("\nhalf "), HasSubstr("/ideal"), HasSubstr("Jain")));
+  EXPECT_THAT(text, Not(HasSubstr("nan")));
+}
+
+TEST_F(Compare, TheDocumentHasEveryRunAndNoTimeOfDay) {
+  const auto json = document(compared(2), false);
+  EXPECT_EQ(json["cells"].size(), 4u);
+  EXPECT_EQ(json["cells"][0]["runs"].size(), 3u);
+  EXPECT_EQ(json["cells"][0]["runs"][2]["seed"], 3);
+  EXPECT_TRUE(json["cells"][0]["runs"][0]["victim_gbps"].is_null());
+  EXPECT_FALSE(json["cells"][0]["runs"][0].contains("cpu_seconds"));
+  EXPECT_TRUE(document(compared(2), true)["cells"][0]["runs"][0].contains("cpu_seconds"));
+}
+
+TEST_F(Compare, WhatWasStoppedTellsWhatItHas) {
+  Comparison c = prepare(matrix_);
+  const std::atomic<bool> stop = true;
+  run(c, 2, stop, [](const Doing&) {});
+  EXPECT_TRUE(c.stopped);
+  EXPECT_FALSE(c.finished());
+  EXPECT_THAT(table(c), HasSubstr("0 of 3 seeds"));
+  EXPECT_EQ(document(c, false)["stopped"], true);
+  EXPECT_THAT(html(c), HasSubstr("Stopped before everything had run"));
+}
+
+TEST_F(Compare, BadInputIsRefusedBeforeAnythingRuns) {
+  matrix_.cc = {"full", "none-such"};
+  EXPECT_ANY_THROW(prepare(matrix_));
+  matrix_.cc = {"full"}, matrix_.traffic = {"permutation:100KB", "nothing:1"};
+  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
+  matrix_.traffic = {"permutation:100KB"}, matrix_.topologies = {"/nowhere.toml"};
+  EXPECT_ANY_THROW(prepare(matrix_));
+}
+
+TEST_F(Compare, ARunThatIsCutShortIsNotFinished) {
+  matrix_.scenario.limit = 3us, matrix_.seeds = {1};
+  const Comparison c = compared(1);
+  EXPECT_FALSE(c.finished());
+  EXPECT_FALSE(c.stopped);
+  EXPECT_THAT(table(c), HasSubstr("NOT FINISHED"));
+  EXPECT_THAT(summary(c), HasSubstr("NOT FINISHED"));
+}
+
+TEST_F(Compare, TheSummaryOfOneRun) {
+  matrix_.traffic.resize(1), matrix_.cc.resize(1), matrix_.seeds = {5};
+  EXPECT_THAT(summary(compared(1)),
+              AllOf(HasSubstr("small, permutation:100KB, full, seed 5"), HasSubstr("completion us"),
+                    HasSubstr("slowdown"), HasSubstr("tier"), HasSubstr("pauses"), Not(HasSubstr("nan"))));
+}
+
+// Tags that open are closed, in their order; what stands between is escaped.
+void expect_well_formed(const std::string& text) {
+  std::vector<std::string> open;
+  for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at + 1)) {
+    const size_t end = text.find('>', at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string tag = text.substr(at + 1, end - at - 1);
+    ASSERT_EQ(tag.find('<'), std::string::npos) << tag;
+    if (tag[0] == '!' || tag.ends_with('/')) continue;
+    const std::string name =
+        tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" \n") - (tag[0] == '/' ? 1 : 0));
+    if (tag[0] != '/') {
+      open.push_back(name);
+    } else {
+      ASSERT_FALSE(open.empty());
+      ASSERT_EQ(open.back(), name) << "at " << at;
+      open.pop_back();
+    }
+  }
+  EXPECT_TRUE(open.empty());
+}
+
+TEST_F(Compare, TheReportIsOneWellFormedFileThatNeedsNothingElse) {
+  matrix_.samples = 50;
+  const std::string text = html(compared(2));
+  expect_well_formed(text);
+  EXPECT_THAT(text, AllOf(HasSubstr("Slowdown of messages"), HasSubstr("Queue of the port"),
+                          HasSubstr("Rate of that port"), HasSubstr("Use of links: half"),
+                          HasSubstr("prefers-color-scheme: dark"), HasSubstr("<table>")));
+  EXPECT_THAT(text, AllOf(Not(HasSubstr("http:")), Not(HasSubstr("https:")), Not(HasSubstr("nan")),
+                          Not(HasSubstr("inf,"))));
+}
+
+TEST(Plot, NamesAreEscaped) {
+  const std::string svg = plot({"a<b & \"c\"", "x", "y"}, {{0, "<script>", {{0, 1}, {1, 2}}}});
+  expect_well_formed(svg);
+  EXPECT_THAT(svg, AllOf(HasSubstr("a&lt;b &amp; &quot;c&quot;"), Not(HasSubstr("<script>"))));
+}
+
+TEST(Plot, EmptyAndFlatCurvesHaveAxesToo) {
+  for (const std::vector<Curve>& curves :
+       {std::vector<Curve>{}, {{0, "flat", {{0, 0}, {0, 0}}}}, {{0, "one", {{1, 1}}}}}) {
+    for (bool log : {false, true}) {
+      const std::string svg = plot({"t", "x", "y", log, log ? 1.0 : 0.0}, curves);
+      expect_well_formed(svg);
+      EXPECT_THAT(svg, AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
+    }
+  }
+  expect_well_formed(heat_map("none", {{"row", {}}}));
+}
+
+TEST(Plot, TicksAreRound) {
+  EXPECT_THAT(ticks(0, 100, 5), testing::ElementsAre(0, 20, 40, 60, 80, 100));
+  EXPECT_THAT(ticks(0, 7, 5), testing::ElementsAre(0, 2, 4, 6));
+  EXPECT_EQ(ticks(3, 3, 5).size(), 1u);
+}
+
+TEST(Columns, TheMedianIsTheMiddleOne) {
+  EXPECT_EQ(spread_of({3, 1, 2}).median, 2);
+  EXPECT_EQ(spread_of({4, 1, 2, 3}).median, 2.5);
+  EXPECT_EQ(spread_of({4, NAN, 2}).least, 2);
+  EXPECT_TRUE(std::isnan(spread_of({NAN}).median));
+}
+
+}  // namespace
+}  // namespace megascale::sim
