@@ -100,7 +100,7 @@ std::string table_of(const Group& group, const std::vector<Column>& list) {
 
 std::string slowdowns_of(const Group& group) {
   std::vector<Curve> curves;
-  double most = 1;
+  double least = HUGE_VAL, most = 1;
   for (size_t i = 0; i < group.cells.size(); ++i) {
     const Outcome* outcome = shown(*group.cells[i]);
     if (outcome == nullptr || outcome->result.slowdowns.empty()) continue;
@@ -113,12 +113,13 @@ std::string slowdowns_of(const Group& group) {
       const size_t at = p * sorted.size() / points;
       curve.points.emplace_back(sorted[at - 1], static_cast<double>(at) / static_cast<double>(sorted.size()));
     }
-    most = std::max<double>(most, sorted.back());
+    least = std::min<double>(least, sorted.front()), most = std::max<double>(most, sorted.back());
     curves.push_back(std::move(curve));
   }
-  return plot(
-      {"Slowdown of messages", "time over what it takes alone", "share of messages", most > 8, 1, 0, 1},
-      curves);
+  const double from = least > 4 && least < HUGE_VAL ? least * 0.8 : 1;
+  return plot({"Slowdown of messages", "time over what it takes alone", "share of messages", most > 8 * from,
+               from, 0, 1},
+              curves);
 }
 
 std::string end_name(const Topology& topology, const End& end) {
