@@ -11,11 +11,10 @@ constexpr Parameter kParameters[] = {
     {"scaling_range", "s", 24e-6, 0, 1, "The most that a small window adds to the target."},
     {"scaling_least_window", "packets", 0.1, 1e-6, 1e6, "Windows up to this add all of it."},
     {"scaling_most_window", "packets", 100, 1e-6, 1e6, "Windows from this on add nothing."},
-    {"guard", "s", 16e-6, 0, 1,
-     "Delay above the target that is not believed without a mark: kmax / link rate, where all is marked."},
+    {"guard", "s", 100e-6, 0, 1, "Delay above the target that is not believed without a mark."},
     {"increase", "packets", 1, 0, 1000, "What is added to the window in an RTT below the target."},
     {"most_increase", "packets", 1, 1e-6, 1000, "The most that one acknowledged packet adds."},
-    {"fast_after", "", 5, 0, 1e6, "Rounds without mark or delay before the increase grows, by one each."},
+    {"fast_after", "", 2, 0, 1e6, "Rounds without mark or delay before the increase grows, by one each."},
     {"fast_most", "", 8, 1, 1000, "The most that it grows; 1: it does not."},
     {"fair_increase", "", 1, 0, 10, "The share of the increase above the target without marks."},
     {"decrease", "", 0.8, 0, 10, "How strongly marked delay above the target decreases."},
@@ -26,7 +25,7 @@ constexpr Parameter kParameters[] = {
     {"host_target", "s", 100e-6, 1e-9, 1, "The delay aimed at in the receiver's host."},
     {"least_window", "packets", 0.5, 1e-6, 1, "No decrease goes below."},
     {"initial_window", "packets", 26, 1e-6, 1e6, "The first window; never more than most_window."},
-    {"most_window", "", 1.5, 0.01, 1000,
+    {"most_window", "", 6, 0.01, 1000,
      "The largest, in products of line rate and base RTT; queue_target comes on top."},
     {"rtt_reference", "s", 12e-6, 1e-9, 1, "The base RTT whose increase is `increase` (see rtt_fairness)."},
     {"reset_after", "", 5, 1, 1000, "After so many timeouts in a row the window is the least."},
@@ -36,7 +35,8 @@ constexpr Parameter kParameters[] = {
     {"slow_start", "", 1, 0, 1, "0: the first window grows like any other."},
     {"used_window", "", 1, 0, 1, "0: a decrease begins with the window, not with what of it is used."},
     {"pace_by_target", "", 1, 0, 1, "Below one packet, 1: a packet each target / window; 0: RTT / window."},
-    {"rtt_fairness", "", 1, 0, 1, "1: the increase grows with the root of the base RTT."},
+    {"share", "", 1, 0, 1, "0: one mark decreases as much as many."},
+    {"rtt_fairness", "", 0.7, 0, 1, "The increase grows with this power of the base RTT."},
 };
 
 Recipe prepare(const Parameters& v) {
@@ -68,13 +68,14 @@ Recipe prepare(const Parameters& v) {
       .most_window = v.at("most_window"),
       .rtt_reference = v.at("rtt_reference") * 1e9,
       .reset_after = static_cast<unsigned>(v.at("reset_after")),
+      .rtt_fairness = v.at("rtt_fairness"),
       .marks = v.at("marks") >= 0.5,
+      .share = v.at("share") >= 0.5,
       .filter = v.at("filter") >= 0.5,
       .hold = v.at("hold") >= 0.5,
       .slow_start = v.at("slow_start") >= 0.5,
       .used_window = v.at("used_window") >= 0.5,
       .pace_by_target = v.at("pace_by_target") >= 0.5,
-      .rtt_fairness = v.at("rtt_fairness") >= 0.5,
   });
   return [constants](const PathFacts& path) { return std::make_unique<HybridController>(constants, path); };
 }
@@ -87,7 +88,10 @@ HybridController::HybridController(std::shared_ptr<const HybridConstants> consta
       fabric_(std::clamp(c_->initial_window, c_->least_window, most())),
       host_(most()),
       rtt_(path_.base_rtt()),
-      starting_(c_->slow_start) {}
+      starting_(c_->slow_start) {
+  end_round(0);
+  clean_ = 0;
+}
 
 double HybridController::most() const {
   return std::max((c_->most_window * path_.bdp() + c_->queue_target * path_.bytes_per_ns()) / path_.packet(),
@@ -101,18 +105,17 @@ double HybridController::target() const {
 }
 
 double HybridController::step() const {
-  const double fair =
-      c_->rtt_fairness ? std::clamp(std::sqrt(path_.base_rtt() / c_->rtt_reference), 0.25, 4.0) : 1;
   const double fast =
       clean_ < c_->fast_after ? 1 : std::min(static_cast<double>(clean_ - c_->fast_after) + 2, c_->fast_most);
-  return c_->increase * fair * fast;
+  return c_->increase * rtt_factor_ * fast;
 }
 
 // How much of the window is in use: a connection that shares its NIC with a hundred others has a packet in
 // flight now and then, however large its window.
 double HybridController::used() const {
   const double most = static_cast<double>(std::max(inflight_now_, inflight_before_)) / path_.packet();
-  return most > 1 ? most : rtt_ / std::max(gap_, rtt_);
+  const double aim = path_.base_rtt() + c_->queue_target;
+  return most > 1 ? most : aim / std::max(gap_, aim);
 }
 
 void HybridController::sent(Time now, Bytes, Bytes inflight) {
@@ -138,7 +141,8 @@ void HybridController::ack(const Ack& a) {
   const double delay = rtt_ - std::clamp(ns(a.remote_hold), 0.0, rtt_);
   const bool marked = c_->marks && (a.ecn_marked || notified_);
   notified_ = false;
-  marked_round_ |= marked;
+  acked_now_ += static_cast<double>(a.bytes);
+  if (marked) marked_now_ += static_cast<double>(a.bytes);
   least_now_ = std::min(least_now_, delay);
   const double aim = target();
   steer(packets, delay, aim, marked, fabric_binds);
@@ -146,19 +150,25 @@ void HybridController::ack(const Ack& a) {
 }
 
 void HybridController::end_round(double target) {
-  const bool clean = !marked_round_ && std::min(least_now_, least_before_) < target;
+  const bool clean = marked_now_ <= 0 && std::min(least_now_, least_before_) < target + c_->guard;
   clean_ = clean ? clean_ + 1 : 0;
-  marked_round_ = false;
+  marked_before_ = marked_now_;
+  acked_before_ = acked_now_;
+  marked_now_ = acked_now_ = 0;
   least_before_ = least_now_;
   least_now_ = kNoDelay;
   inflight_before_ = inflight_now_;
   inflight_now_ = sent_to_ > acked_ ? sent_to_ - acked_ : 0;
+  rtt_factor_ = std::clamp(std::pow(path_.base_rtt() / c_->rtt_reference, c_->rtt_fairness), 0.25, 4.0);
 }
 
-// The heart: five cases of mark and delay.
+// The heart: what a mark and a delay mean together. Delay counts by the least of a round, which jitter of
+// hosts and of the way back does not raise.
 void HybridController::steer(double packets, double delay, double target, bool marked, bool binds) {
   if (marked) {
-    if (delay >= target) decrease(factor(delay, target), far(delay));
+    const double sure = c_->filter ? least_now_ : delay;
+    if (delay >= target) starting_ = false;
+    if (sure >= target) decrease(1 - marked_share() * (1 - factor(sure, target)), far(sure));
     else if (!c_->hold && binds) grow(1, packets);
     return;
   }
@@ -176,6 +186,13 @@ void HybridController::grow(double share, double packets) {
     fabric_ += share * packets * std::min(step() / std::max(fabric_, 1.0), c_->most_increase);
   }
   fabric_ = std::min(fabric_, most());
+}
+
+// Of what was acknowledged in this round and the last. A queue that marks few packets is short, however long
+// they took: the rest of their delay is not its doing.
+double HybridController::marked_share() const {
+  const double all = acked_now_ + acked_before_;
+  return c_->share && all > 0 ? (marked_now_ + marked_before_) / all : 1;
 }
 
 bool HybridController::far(double delay) const {
@@ -205,19 +222,17 @@ void HybridController::decrease(double factor, bool far) {
   decreasing_to_ = std::max(sent_to_, acked_ + 1);
 }
 
-// A notification between acknowledgements. With a fresh RTT it is a mark with that delay; without one many of
-// them, each a little, say how much.
+// A notification between acknowledgements. Where they come often it is a mark on the next one; without a
+// fresh RTT many notifications, each a little, say how much.
 void HybridController::cnp(Time now) {
   if (!c_->marks) return;
-  marked_round_ = true;
-  clean_ = 0;
   if (begun_ && ns(now - heard_) < 2 * rtt_) {
     notified_ = true;
-    steer(0, rtt_, target(), true, false);
-  } else {
-    starting_ = false;
-    fabric_ = std::max(fabric_ * c_->cnp_factor, c_->least_window);
+    return;
   }
+  starting_ = false;
+  clean_ = 0;
+  fabric_ = std::max(fabric_ * c_->cnp_factor, c_->least_window);
 }
 
 void HybridController::loss(Time, Bytes) {

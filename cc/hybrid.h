@@ -32,7 +32,8 @@ struct HybridConstants {
   double most_window;                   // products of line rate and base RTT
   double rtt_reference;                 // ns
   unsigned reset_after;                 // timeouts
-  bool marks, filter, hold, slow_start, used_window, pace_by_target, rtt_fairness;
+  double rtt_fairness;                  // power of base RTT / reference
+  bool marks, share, filter, hold, slow_start, used_window, pace_by_target;
 };
 
 class HybridController final : public Controller {
@@ -55,6 +56,7 @@ class HybridController final : public Controller {
   double step() const;                                                             // packets in an RTT
   double most() const;                                                             // packets
   double used() const;                                                             // packets
+  double marked_share() const;
   void end_round(double target);
   void steer(double packets, double delay, double target, bool marked, bool binds);
   void grow(double share, double packets);
@@ -76,7 +78,9 @@ class HybridController final : public Controller {
   double gap_ = 0;                                  // ns between the last two packets
   Time heard_{}, sent_{};
   unsigned clean_ = 0, timeouts_ = 0;
-  bool begun_ = false, starting_, marked_round_ = false, notified_ = false;
+  double acked_now_ = 0, acked_before_ = 0, marked_now_ = 0, marked_before_ = 0;  // bytes, as above
+  double rtt_factor_ = 1;                                                         // of the increase
+  bool begun_ = false, starting_, notified_ = false;
 
   static constexpr double kNoDelay = std::numeric_limits<double>::max();
 };

@@ -19,6 +19,9 @@ std::unique_ptr<Controller> build(Parameters p = {}) {
   p.emplace("hold", 1);
   p.emplace("slow_start", 0);
   p.emplace("far_off", 0);
+  p.emplace("share", 0);
+  p.emplace("filter", 0);
+  p.emplace("rtt_fairness", 0);
   std::vector<std::string> complaints;
   auto c = build_controller("hybrid", p, kPath, &complaints);
   EXPECT_TRUE(complaints.empty());
@@ -40,14 +43,14 @@ TEST(Hybrid, TheFiveCasesOfMarkAndDelay) {
   c->ack(ack(102us, 36us, true));
   EXPECT_EQ(c->window(), 60'000u);
 
-  const auto unmarked = build();
+  const auto unmarked = build({{"filter", 1}});
   unmarked->ack(ack(100us, 33us));  // delay without a mark, inside the guard: + 0.25 / 100
   EXPECT_EQ(unmarked->window(), 100'002u);
   // More than a switch leaves unmarked, but the least of two rounds is still 33 us ...
   unmarked->ack(ack(101us, 60us));
   EXPECT_GT(unmarked->window(), 100'002u);
   // ... while a connection that never saw less decreases: 1 - 0.8 x 42 / 60 = 0.44, at most half.
-  const auto slow = build();
+  const auto slow = build({{"filter", 1}});
   slow->ack(ack(100us, 60us));
   EXPECT_EQ(slow->window(), 50'000u);
 }
@@ -84,7 +87,7 @@ TEST(Hybrid, FarAboveTheTargetTheWindowIsScaledToItAtOnce) {
   // Far off is 12 + 4 x 6 = 36 us: 18 / 90 of 100 packets.
   const auto c = build({{"far_off", 4}});
   c->ack(ack(100us, 90us, true));
-  EXPECT_EQ(c->window(), 20'000u);
+  EXPECT_NEAR(static_cast<double>(c->window()), 20'000, 1);
   // Under far off no decrease goes below one packet; above it one may.
   const auto careful = build({{"far_off", 0}}), far = build({{"far_off", 4}});
   for (Controller* one : {careful.get(), far.get()}) {
@@ -112,13 +115,47 @@ TEST(Hybrid, ADecreaseBeginsWithWhatOfTheWindowIsUsed) {
   EXPECT_EQ(c->window(), 6'000u);
 }
 
-TEST(Hybrid, ANotificationIsAMarkWithTheLastDelay) {
+TEST(Hybrid, AFewMarksDecreaseLittle) {
+  const auto c = build({{"share", 1}});
+  c->ack(ack(100us, 33us, false, 3'000, 3'000));
+  const double before = static_cast<double>(c->window());
+  // One packet of four is marked: a quarter of what 1 - 0.8 x 18 / 36 = 0.6 takes, of the 100 in use.
+  c->ack(ack(101us, 36us, true, 4'000));
+  EXPECT_GT(before, 100'000);
+  EXPECT_EQ(c->window(), 90'000u);
+  // Three of six: half of it, of the same 100.
+  c->ack(ack(102us, 36us, true, 5'000));
+  c->ack(ack(103us, 36us, true, 6'000));
+  EXPECT_EQ(c->window(), 80'000u);
+}
+
+TEST(Hybrid, MarkedDelayCountsByTheLeastOfTheRound) {
+  const auto c = build({{"filter", 1}});
+  c->sent(Time(1us), 100'000, 200'000);
+  c->ack(ack(100us, 17us, false, 1'000));
+  c->ack(ack(101us, 20us, true, 2'000));  // a new round's first: 1 - 0.8 x 2 / 20 = 0.92 of 200 in use
+  const Bytes window = c->window();
+  c->ack(ack(102us, 60us, true, 3'000));
+  EXPECT_EQ(c->window(), window) << "a late acknowledgement tells of no longer queue";
+}
+
+TEST(Hybrid, ANotificationIsAMarkOnTheNextAcknowledgement) {
   const auto c = build();
-  c->ack(ack(100us, 30us));  // inside the guard
-  c->cnp(Time(110us));       // 1 - 0.8 x 12 / 30 = 0.68 of 100
+  c->ack(ack(100us, 30us));
+  c->cnp(Time(110us));
+  c->cnp(Time(111us));
+  EXPECT_GT(c->window(), 100'000u);
+  c->ack(ack(112us, 30us));  // 1 - 0.8 x 12 / 30 = 0.68 of 100
   EXPECT_EQ(c->window(), 68'000u);
-  c->cnp(Time(111us));  // of the same window
-  EXPECT_EQ(c->window(), 68'000u);
+}
+
+TEST(Hybrid, TheIncreaseGrowsWithTheBaseRtt) {
+  // 48 us is four times the reference of 12 us: with a power of 0.5 twice the increase.
+  const PathFacts far{.line_rate = Rate::gigabits(100), .packet = 1000, .base_rtt = 48us};
+  const auto c = build_controller(
+      "hybrid", {{"rtt_fairness", 0.5}, {"slow_start", 0}, {"initial_window", 100}}, far, nullptr);
+  c->ack(ack(100us, 48us));
+  EXPECT_EQ(c->window(), 100'020u);
 }
 
 TEST(Hybrid, WithoutAFreshRttEachNotificationTakesALittle) {
