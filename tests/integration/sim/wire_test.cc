@@ -1,0 +1,55 @@
+// Scenario 1: one flow, to the picosecond what the wires allow; and the same bits again.
+#include <gtest/gtest.h>
+
+#include "tests/integration/sim/validation.h"
+#include "tests/unit/fabric_tools/sim/networks.h"
+
+namespace megascale::sim {
+namespace {
+
+// Packets of 4160 bytes at 100 Gb/s, 6 links of 1 us, and 5 switches that receive each packet whole.
+constexpr double kPacket = 332.8, kLinks = 6 * 1000.0, kSwitches = 5 * kPacket;  // ns
+
+double ns_for(Bytes bytes) {
+  const Topology t = fat_tree(8);
+  Sends traffic({{0, 127, bytes}});
+  const Result r = simulate(preset_on(t, "fixed"), traffic);
+  EXPECT_EQ(r.data_packets, 489u);
+  return seconds(r.completion) * 1e9;
+}
+
+TEST(Wire, Scenario1OneFlowOverThreeTiers) {
+  const double expected = 489 * kPacket + kLinks + kSwitches, took = ns_for(489 * 4096);
+  show("scenario 1: 489 full packets over 6 links, us", took / 1e3, "170.4 +- 0.1 %");
+  EXPECT_NEAR(expected, 170'400, 10);
+  EXPECT_NEAR(took, expected, 1);  // the result is rounded to nanoseconds
+}
+
+// 2,000,000 bytes are 488 full packets and one of 1216 bytes on the wire. It waits for its predecessor on
+// every link, so it costs its own serialisation once: 235.5 ns less than with 489 full ones.
+TEST(Wire, Scenario1TheLastPacketIsShorter) {
+  const double expected = 488 * kPacket + 1216 * 0.08 + kLinks + kSwitches, took = ns_for(2'000'000);
+  show("scenario 1: 2 MB over 6 links, us", took / 1e3, "170.17");
+  EXPECT_NEAR(took, expected, 1);
+}
+
+// With everything that draws lots: hashes, marks, jitter.
+TEST(Wire, Scenario1TheSameSeedReplaysBitByBit) {
+  const Topology t = fat_tree(8);
+  sim::Setup setup = preset_on(t, "dcqcn:connectx");
+  setup.model.hosts.jitter = 1us;
+  const auto replay = [&](uint64_t seed) {
+    setup.seed = seed;
+    Sends traffic(permutation(128, 200'000, 1));
+    return simulate(setup, traffic);
+  };
+  const Result first = replay(7), again = replay(7), other = replay(8);
+  EXPECT_EQ(first.digest, again.digest);
+  EXPECT_EQ(first.events, again.events);
+  EXPECT_EQ(first.completion, again.completion);
+  EXPECT_EQ(first.slowdowns, again.slowdowns);
+  EXPECT_NE(first.digest, other.digest);
+}
+
+}  // namespace
+}  // namespace megascale::sim
