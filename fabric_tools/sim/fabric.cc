@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
 #include "fabric_tools/sim/headroom.h"
@@ -31,7 +30,6 @@ Fabric::Fabric(const Topology& topology, const Model& model, uint64_t seed, Even
   for (size_t s = 0; s < switches_.size(); ++s) switches_[s].seed = mix(mix(seed) + 0x51 + s);
   build_ports();
   if (model_.pfc.on) build_headroom();
-  sprays_.resize(routes_.choices());
 }
 
 void Fabric::build_ports() {
@@ -110,28 +108,18 @@ void Fabric::transmit(uint32_t id, uint32_t packet) {
   events_.push(port.busy_until + port.delay, EventKind::kArrive, packet);
 }
 
-uint32_t Fabric::choose(uint32_t at_switch, const Packet& packet) {
+// Sprayed packets of a connection take the ports in turn, and on the switches that they get to the ports
+// there in turn: all paths carry the same, and no queue grows but by those that happen to come at once.
+uint32_t Fabric::choose(uint32_t at_switch, Packet& packet) const {
   const auto ports = routes_.ports(at_switch, packet.destination);
   const auto count = static_cast<uint32_t>(ports.size());
   if (count <= 1) return count == 0 ? kNone : ports[0];
-  if (model_.balance == Balance::kSpray && packet.kind == PacketKind::kData) {
-    return ports[spray(routes_.choice(at_switch, packet.destination), count)];
-  }
   const auto hash = static_cast<uint32_t>(mix(packet.entropy ^ switches_[at_switch].seed));
-  return ports[(uint64_t{hash} * count) >> 32];
-}
-
-// Each round takes every port once; rounds differ, or flows in step would keep to one path each.
-uint32_t Fabric::spray(uint32_t choice, uint32_t count) {
-  Spray& s = sprays_[choice];
-  if (s.turn % count == 0) {
-    s.turn = 0;
-    s.start = random_.below(count);
-    do {
-      s.step = 1 + random_.below(count);
-    } while (std::gcd(s.step, count) != 1);
-  }
-  return static_cast<uint32_t>((s.start + uint64_t{s.turn++} * s.step) % count);
+  const auto chosen = static_cast<uint32_t>((uint64_t{hash} * count) >> 32);
+  if (model_.balance != Balance::kSpray || packet.kind != PacketKind::kData) return ports[chosen];
+  const uint32_t turn = packet.turn % count;
+  packet.turn /= count;
+  return ports[(chosen + turn) % count];
 }
 
 void Fabric::forward(uint32_t in, uint32_t packet) {
@@ -373,7 +361,6 @@ void Fabric::reroute(uint32_t link) {
   if (routed_[link] == link_usable(link)) return;
   routed_[link] = link_usable(link);
   routes_.compute(routed_);
-  sprays_.assign(routes_.choices(), {});
 }
 
 void Fabric::settle() {

@@ -118,15 +118,11 @@ class Fabric {
     uint64_t seed = 0;
     uint64_t used = 0;  // of the shared buffer
   };
-  struct Spray {
-    uint32_t turn = 0, start = 0, step = 1;
-  };
 
   void set_rate(uint32_t port, double share);
   void build_ports();
   void build_headroom();
-  uint32_t choose(uint32_t at_switch, const Packet&);
-  uint32_t spray(uint32_t choice, uint32_t count);
+  uint32_t choose(uint32_t at_switch, Packet&) const;
   void forward(uint32_t in_port, uint32_t packet);
   void forward_data(uint32_t in, uint32_t out, uint32_t packet);
   bool admit(uint32_t in, uint32_t out, uint32_t size);
@@ -152,7 +148,6 @@ class Fabric {
   std::vector<bool> routed_;  // links, as hashes see them
   std::vector<FabricPort> ports_;
   std::vector<SwitchState> switches_;
-  std::vector<Spray> sprays_;  // of each choice of routes_
   std::vector<Histogram> queues_;
   std::vector<uint64_t> pauses_;
   FabricTotals totals_;

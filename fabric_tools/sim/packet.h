@@ -23,8 +23,8 @@ struct Packet {
     Tick at;        // waiting in a host: when it leaves
     uint32_t port;  // on a wire: the port that sent it
   };
-  Tick sent;            // when its NIC began to send it; in an answer: that of the packet it answers
-  Bytes total;          // in an answer: payload received so far; in announcements and grants: what they are about
+  Tick sent;    // when its NIC began to send it; in an answer: that of the packet it answers
+  Bytes total;  // in an answer: payload received so far; in announcements and grants: what they are about
   uint32_t connection;
   uint32_t next;         // in the queue it is in
   uint32_t destination;  // NIC
@@ -33,9 +33,12 @@ struct Packet {
     uint32_t ingress;  // data: the port of this switch that it came in by
     uint32_t hold;     // answers: nanoseconds in the receiver's host
   };
-  uint32_t telemetry;   // in Packets; kNone: not wanted
-  uint32_t psn;         // packet sequence number; in an answer: that of the packet it answers
-  uint32_t cumulative;  // answers: the first psn that is missing
+  uint32_t telemetry;  // in Packets; kNone: not wanted
+  uint32_t psn;        // packet sequence number; in an answer: that of the packet it answers
+  union {
+    uint32_t cumulative;  // answers: the first psn that is missing
+    uint32_t turn;        // data: its turn among the ports it is sprayed over
+  };
   uint16_t size;        // on the wire
   uint16_t generation;  // of the connection's place: tells packets of a closed connection
   PacketKind kind;

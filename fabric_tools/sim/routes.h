@@ -29,19 +29,13 @@ class Routes {
 
   // Empty: there is no way.
   std::span<const uint32_t> ports(uint32_t at_switch, uint32_t to_nic) const {
-    const Choice& c = choices_[choice(at_switch, to_nic)];
+    const Choice& c = choices_[table_[size_t{at_switch} * tors_ + column_[to_nic]]];
     if (c.count != 0) return {&ports_[c.first], c.count};
     return c.local ? std::span(&last_port_[to_nic], last_usable_[to_nic] ? 1 : 0)
                    : std::span<const uint32_t>();
   }
-  // Equal for NICs to which the same ports of the switch lead; for what is kept for each such set.
-  uint32_t choice(uint32_t at_switch, uint32_t to_nic) const {
-    return table_[size_t{at_switch} * tors_ + column_[to_nic]];
-  }
-  uint32_t choices() const { return static_cast<uint32_t>(choices_.size()); }
 
  private:
-  friend class RouteSearch;
   struct Choice {
     uint32_t first = 0, count = 0;
     bool local = false;  // the NIC hangs on this very switch

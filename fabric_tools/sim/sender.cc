@@ -98,7 +98,7 @@ void Endpoints::send(uint32_t id) {
   p.entropy = c.entropy;
   p.telemetry =
       setup_.model.switches.telemetry && c.controller->wants_telemetry() ? packets_.take_telemetry() : kNone;
-  p.psn = psn;
+  p.psn = p.turn = psn;
   p.size = static_cast<uint16_t>(payload + hosts_.header);
   p.generation = c.generation;
   p.kind = PacketKind::kData;

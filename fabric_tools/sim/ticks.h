@@ -18,7 +18,8 @@ constexpr Time time(Tick t) { return Time(Duration(t / 1000)); }
 
 constexpr double ticks_per_byte(Rate r) { return r.bits_per_second > 0 ? 8e12 / r.bits_per_second : 0; }
 inline Tick ticks_for(Bytes n, double per_byte) {
-  return static_cast<Tick>(static_cast<double>(n) * per_byte + 0.5);
+  // Never negative; and lround() is a call, for each packet and hop.
+  return static_cast<Tick>(static_cast<double>(n) * per_byte + 0.5);  // NOLINT(bugprone-incorrect-roundings)
 }
 
 }  // namespace megascale::sim

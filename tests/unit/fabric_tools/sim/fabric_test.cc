@@ -194,6 +194,23 @@ TEST(Balance, SprayingFillsEveryLinkEvenly) {
   }
 }
 
+// In every tier a flow takes the equal ports in turn, so that each core carries the same.
+TEST(Balance, SprayingIsEvenInEveryTier) {
+  const Topology t = fat_tree(4);
+  sim::Setup setup = plain(t);
+  setup.model.switches.balance = Balance::kSpray;
+  const Result r = run(setup, {{0, 15, 400 * 4096}});
+  int cores = 0;
+  for (const Port& port : r.ports) {
+    if (t.links[port.link].high.index < 16 || port.up || port.packets == 0) continue;
+    EXPECT_EQ(port.packets, 100u);
+    ++cores;
+  }
+  EXPECT_EQ(cores, 4);
+  // Nothing but the flow's own packets is on the way: they come in order, and none waits.
+  EXPECT_EQ(r.completion, alone(setup, 0, 15, 400 * 4096));
+}
+
 // n flows on m equal links are all alone with the probability m! / ((m-n)! m^n): 4 on 4, 0.094; 4 on 16,
 // 0.667.
 TEST(Balance, TheHashCollidesAsChanceDoes) {

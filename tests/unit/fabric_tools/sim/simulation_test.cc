@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 
+#include "fabric_tools/sim/path.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 
 namespace megascale::sim {
@@ -76,6 +77,25 @@ TEST(Simulation, TwoSendersShareAnEgressAndTheLastBitComesWhenTheLinkIsThrough) 
   EXPECT_NEAR(r.jain, 1, 1e-3);
   EXPECT_NEAR(r.slowdown.mean, 2, 0.1);
   EXPECT_NEAR(r.queue.max, 99.5 * 4160, 0.5 * 4160);  // all that came while as much left
+}
+
+TEST(Simulation, PathTimesAreThoseOfOnePairAskedForManyTimes) {
+  const Topology t = fat_tree(4);
+  const sim::Setup setup = plain(t);
+  const PathTimes times(setup);
+  for (const uint32_t to : {1, 2, 15}) {
+    EXPECT_EQ(times.base_rtt(0, to), base_rtt(setup, 0, to));
+    EXPECT_EQ(times.alone(0, to, 12'345), alone(setup, 0, to, 12'345));
+  }
+}
+
+TEST(Simulation, TheEstimateOfMemoryGrowsWithConnectionsAndNeedsNoRun) {
+  const Topology t = fat_tree(4);
+  const sim::Setup setup = plain(t);
+  const Bytes few = memory_needed(setup, Sends({{0, 1, 1}}));
+  const Bytes many = memory_needed(setup, Sends(std::vector<Send>(100'000, Send{0, 1, 1})));
+  EXPECT_GT(many - few, 99'999 * 500u);
+  EXPECT_LT(many - few, 99'999 * 2'000u);
 }
 
 TEST(Simulation, APairWithoutARouteIsNamed) {
