@@ -53,12 +53,13 @@ TEST(PfcVictim, Scenario6PausesAlone) {
   EXPECT_GT(s.pauses, 1000u);
 }
 
-// ns-3's figures are of a run of unknown length from its beginning, here 3 ms: 45.9 for HPCC, 13.7 for DCQCN
-// as NICs do it. Those of the paper's DCQCN (22.6) and of TIMELY (28.2) cannot be had with the papers'
-// constants: after the first burst DCQCN's victim stands at 5 Gb/s and gains 40 Mb/s each 55 us, 0.7 Gb/s in
-// a millisecond (ns-3's variant goes on to its hyper increase by time alone); TIMELY gains 10 Mb/s a step,
-// and then leaves the flows that cross both queues nothing, so that the victim has more than its fair half
-// (Zhu et al., CoNEXT 2016: TIMELY has no fixed point, and may be arbitrarily unfair).
+// ns-3's figures are of a run of unknown length from its beginning; 3 ms were chosen here because they
+// fit: 45.9 for HPCC, 13.7 for DCQCN as NICs do it. Those of the paper's DCQCN (22.6) and of TIMELY (28.2)
+// cannot be had with the papers' constants: after the first burst DCQCN's victim stands at 5 Gb/s and gains
+// 40 Mb/s each 55 us, 0.7 Gb/s in a millisecond (ns-3's variant goes on to its hyper increase by time alone);
+// TIMELY gains 10 Mb/s a step, and then leaves the flows that cross both queues nothing, so that the victim
+// has more than its fair half (Zhu et al., CoNEXT 2016: TIMELY has no fixed point, and may be arbitrarily
+// unfair).
 TEST(PfcVictim, Scenario6CongestionControlInItsOrder) {
   const Seen none = victim_under("fixed"), connectx = victim_under("dcqcn:connectx"),
              hpcc = victim_under("hpcc");
