@@ -45,6 +45,7 @@ struct alignas(64) Connection {
   bool nacked : 1 = false;    // receiver, go-back-N: has told what is missing
   bool marked : 1 = false;    // receiver: CE since the last acknowledgement
   bool replying : 1 = false;  // a reply is scheduled
+  bool flushing : 1 = false;  // so is a look at `held`
   uint8_t backoff = 0;        // timeouts in a row
 
   std::unique_ptr<Controller> controller;
@@ -73,6 +74,7 @@ struct alignas(64) Connection {
 
   Tick active_since = 0, active = 0;
   Bytes delivered = 0;
+  uint32_t held = kNone;  // receiver: the newest packet that is not acknowledged yet
 
   Bytes inflight() const {
     const Bytes settled = acked_bytes + lost_bytes;

@@ -82,6 +82,7 @@ void Endpoints::close(ConnectionId id) {
     c.oldest = messages_[message].next;
     messages_.give_back(message);
   }
+  let_go(c);
   while (!c.replies.empty()) packets_.give_back(c.replies.pop(packets_));
   if (c.scoreboard != kNone) {
     boards_[c.scoreboard] = {};
@@ -93,6 +94,7 @@ void Endpoints::close(ConnectionId id) {
   fresh.timeout_at = c.timeout_at;
   fresh.tick_at = c.tick_at;
   fresh.replying = c.replying;
+  fresh.flushing = c.flushing;
   c = std::move(fresh);
   free_connections_.push_back(id);
 }

@@ -44,6 +44,7 @@ class Endpoints final : public Wire {
   void on_tick(uint32_t connection);
   void on_timeout(uint32_t connection);
   void on_reply(uint32_t connection);
+  void on_flush(uint32_t connection);
   void on_notify(uint32_t nic);
   void link_returned(uint32_t nic);
 
@@ -100,7 +101,9 @@ class Endpoints final : public Wire {
   // receiver.cc
   void on_data(uint32_t packet);
   bool take_in(Connection&, const Packet&);
-  void answer(Connection&, uint32_t packet, PacketKind);
+  void answer(Connection&, uint32_t packet, PacketKind, Tick held = 0);
+  void hold_back(Connection&, uint32_t packet);
+  void let_go(Connection&);
   void notify(Connection&, uint32_t connection);
   void deliver(uint32_t connection, uint16_t generation);
   void announce(Connection&, uint32_t connection);

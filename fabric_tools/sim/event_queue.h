@@ -19,6 +19,7 @@ enum class EventKind : uint8_t {
   kTick,      // connection: its controller's tick
   kTimeout,   // connection: nothing came back?
   kReply,     // connection: its receiver's host sends an acknowledgement
+  kFlush,     // connection: its receiver has held an acknowledgement back for long enough
   kNotify,    // NIC: sends a CNP
   kPost,      // message
   kTraffic,   // alarm: the traffic asked for it

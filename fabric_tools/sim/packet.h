@@ -20,7 +20,7 @@ enum class PacketKind : uint8_t {
 
 struct Packet {
   union {
-    Tick at;        // waiting in a host: when it leaves
+    Tick at;        // waiting in a host: when it leaves; held back there: when it came
     uint32_t port;  // on a wire: the port that sent it
   };
   Tick sent;    // when its NIC began to send it; in an answer: that of the packet it answers
@@ -43,7 +43,7 @@ struct Packet {
   uint16_t generation;  // of the connection's place: tells packets of a closed connection
   PacketKind kind;
   bool marked;  // CE
-  bool last;    // of a message
+  bool asks;    // for an acknowledgement: the last of a message, or of what the window lets go
   uint8_t hops;
 };
 static_assert(sizeof(Packet) == 64, "a packet is one cache line");

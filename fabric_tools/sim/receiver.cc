@@ -4,6 +4,13 @@
 #include "fabric_tools/sim/endpoints.h"
 
 namespace megascale::sim {
+namespace {
+
+// How long an acknowledgement waits for more packets (hosts.ack_every). A sender whose window has shrunk has
+// no more to send, and would wait for it until its timeout.
+constexpr Tick kHeldBack = ticks(10us);
+
+}  // namespace
 
 void Endpoints::receive(uint32_t id) {
   const Packet p = packets_[id];
@@ -66,8 +73,9 @@ void Endpoints::on_data(uint32_t id) {
     }
     return;
   }
-  if (++c.since_ack >= hosts_.ack_every || p.last || !in_order) answer(c, id, PacketKind::kAck);
-  else packets_.give_back(id);
+  let_go(c);
+  if (++c.since_ack >= hosts_.ack_every || p.asks || !in_order) answer(c, id, PacketKind::kAck);
+  else hold_back(c, id);
   if (admission_) grant(c.destination);
   deliver(p.connection, p.generation);
 }
@@ -94,8 +102,37 @@ bool Endpoints::take_in(Connection& c, const Packet& p) {
   return true;
 }
 
-// The packet goes back as its own answer.
-void Endpoints::answer(Connection& c, uint32_t id, PacketKind kind) {
+void Endpoints::hold_back(Connection& c, uint32_t id) {
+  Packet& p = packets_[id];
+  p.at = events_.now();
+  c.held = id;
+  if (c.flushing) return;
+  c.flushing = true;
+  events_.push(p.at + kHeldBack, EventKind::kFlush, p.connection);
+}
+
+void Endpoints::let_go(Connection& c) {
+  if (c.held != kNone) packets_.give_back(c.held);
+  c.held = kNone;
+}
+
+void Endpoints::on_flush(uint32_t id) {
+  Connection& c = connections_[id];
+  c.flushing = false;
+  if (c.held == kNone) return;
+  const Tick came = packets_[c.held].at;
+  if (events_.now() - came < kHeldBack) {  // another has come meanwhile
+    c.flushing = true;
+    events_.push(came + kHeldBack, EventKind::kFlush, id);
+    return;
+  }
+  const uint32_t packet = c.held;
+  c.held = kNone;
+  answer(c, packet, PacketKind::kAck, events_.now() - came);
+}
+
+// The packet goes back as its own answer. `held`: so long it was held back.
+void Endpoints::answer(Connection& c, uint32_t id, PacketKind kind, Tick held) {
   Packet& p = packets_[id];
   p.kind = kind;
   p.destination = c.source;
@@ -108,12 +145,12 @@ void Endpoints::answer(Connection& c, uint32_t id, PacketKind kind) {
   c.since_ack = 0;
   Tick wait = reply_delay_;
   if (jitter_ > 0) wait += static_cast<Tick>(random_.exponential(static_cast<double>(jitter_)));
-  p.hold = 0;
+  p.hold = static_cast<uint32_t>(held / 1000);
   const uint32_t port = nics_[c.destination].port;
   if (wait == 0 && c.replies.empty()) return fabric_.send_control(port, id);
   c.last_reply = std::max(c.last_reply, events_.now() + wait);  // their order is kept
   p.at = c.last_reply;
-  p.hold = static_cast<uint32_t>((p.at - events_.now()) / 1000);
+  p.hold = static_cast<uint32_t>((p.at - events_.now() + held) / 1000);
   const uint32_t connection = p.connection;
   c.replies.push(packets_, id);
   if (c.replying) return;

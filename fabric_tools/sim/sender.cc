@@ -103,7 +103,7 @@ void Endpoints::send(uint32_t id) {
   p.generation = c.generation;
   p.kind = PacketKind::kData;
   p.marked = false;
-  p.last = last;
+  p.asks = last;
   p.hops = 0;
   fabric_.transmit(nics_[c.source].port, packet);
 
@@ -116,6 +116,7 @@ void Endpoints::send(uint32_t id) {
     arm_timeout(c, id);
   }
   refresh(id);
+  if (c.state == Connection::State::kIdle) packets_[packet].asks = true;
 }
 
 // A new path, by another hash.

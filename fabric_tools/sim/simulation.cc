@@ -123,6 +123,8 @@ void Simulation::handle(const Event& event) {
       return endpoints_.on_timeout(index);
     case EventKind::kReply:
       return endpoints_.on_reply(index);
+    case EventKind::kFlush:
+      return endpoints_.on_flush(index);
     case EventKind::kNotify:
       return endpoints_.on_notify(index);
     case EventKind::kPost:

@@ -32,7 +32,8 @@ struct Log {
   Bytes window = kNoWindow;
   bool telemetry = false;
   Time next_tick = kNever;
-  bool crawls = false;  // after a timeout: a packet in 33 ms
+  bool shrinks = false;  // to one packet, at the first acknowledgement
+  bool crawls = false;   // after a timeout: a packet in 33 ms
 };
 
 class Spy final : public Controller {
@@ -44,7 +45,10 @@ class Spy final : public Controller {
     log_.sent.push_back(now);
     log_.inflight.push_back(inflight);
   }
-  void ack(const Ack& ack) override { log_.acks.push_back(ack); }
+  void ack(const Ack& ack) override {
+    log_.acks.push_back(ack);
+    if (log_.shrinks) log_.window = 4096;
+  }
   void cnp(Time now) override { log_.cnps.push_back(now); }
   void loss(Time, Bytes lost) override { log_.losses.push_back(lost); }
   void timeout(Time) override {
@@ -203,6 +207,26 @@ TEST(Receiver, AcknowledgesEveryFewAndTheLastOfAMessage) {
   ASSERT_EQ(log.acks.size(), 3u);
   EXPECT_EQ(log.acks[0].bytes, 4u * 4096);
   EXPECT_EQ(log.acks[2].bytes, 2u * 4096);
+}
+
+// A window of fewer packets than are acknowledged at once, and one that shrinks under what is on its way.
+TEST(Receiver, AnAcknowledgementIsNotOwedUntilTheTimeout) {
+  const Topology t = single_switch(2);
+  sim::Setup setup = plain(t);
+  setup.model.hosts.ack_every = 16;
+  Log log;
+  log.window = 3 * 4096;
+  watch(setup, log);
+  const Result small = run(setup, {{0, 1, 300 * 4096}});
+  EXPECT_EQ(log.timeouts, 0);
+  EXPECT_EQ(small.retransmitted, 0u);
+  EXPECT_LT(small.completion, 100 * (base_rtt(setup, 0, 1) + 1us));
+  Log shrinks;
+  shrinks.window = 40 * 4096;
+  shrinks.shrinks = true;
+  watch(setup, shrinks);
+  run(setup, {{0, 1, 300 * 4096}});
+  EXPECT_EQ(shrinks.timeouts, 0);
 }
 
 TEST(Receiver, ItsHostsDelayIsInTheRoundTripAndToldWhenAsked) {
