@@ -25,12 +25,12 @@ void add_times(std::vector<Column>& list) {
          return o.ideal && *o.ideal > Duration(0) ? us(o.completion) / us(*o.ideal) : kNone_;
        }});
   list.push_back({"ideal_us", "ideal us", "that bound, in microseconds", 1,
-                  [](const Outcome& o) { return o.ideal ? us(*o.ideal) : kNone_; }, false});
+                  [](const Outcome& o) { return o.ideal ? us(*o.ideal) : kNone_; }, Column::In::kNever});
   const char* slowdown = "time of a message over what it takes alone, ";
   list.push_back({"slowdown_mean", "slow", std::string(slowdown) + "mean", 2,
                   [](const Outcome& o) { return o.result.slowdown.mean; }});
   list.push_back({"slowdown_p50", "p50", std::string(slowdown) + "median", 2,
-                  [](const Outcome& o) { return o.result.slowdown.p50; }, false});
+                  [](const Outcome& o) { return o.result.slowdown.p50; }, Column::In::kNever});
   list.push_back({"slowdown_p99", "p99", std::string(slowdown) + "99th percentile", 2,
                   [](const Outcome& o) { return o.result.slowdown.p99; }});
   list.push_back({"slowdown_max", "max", std::string(slowdown) + "the slowest", 2,
@@ -52,24 +52,26 @@ void add_queues(std::vector<Column>& list, uint32_t tiers) {
   list.push_back({"paused_us", "paused us", "microseconds that ports stood still, added up", 1,
                   [](const Outcome& o) { return us(o.result.paused); }});
   list.push_back({"last_pause_us", "last pause", "when the last pause was sent, in microseconds", 1,
-                  [](const Outcome& o) { return us(o.result.last_pause); }, false});
+                  [](const Outcome& o) { return us(o.result.last_pause); }, Column::In::kNever});
   for (uint32_t t = 0; t < tiers; ++t) {
     const auto tier = [t](const Outcome& o) {
       return t < o.result.tiers.size() ? &o.result.tiers[t] : nullptr;
     };
     const std::string of = fmt::format("tier{}_", t), at = fmt::format(" of tier {} (0 has the ToRs)", t);
     list.push_back({of + "pauses", fmt::format("T{} pauses", t), "PFC pauses" + at, 0,
-                    [tier](const Outcome& o) { return tier(o) ? number(tier(o)->pauses) : kNone_; }, false});
-    list.push_back({of + "paused_us", fmt::format("T{} paused us", t),
-                    "microseconds that ports stood still" + at, 1,
-                    [tier](const Outcome& o) { return tier(o) ? us(tier(o)->paused) : kNone_; }, false});
+                    [tier](const Outcome& o) { return tier(o) ? number(tier(o)->pauses) : kNone_; },
+                    Column::In::kIfAny});
+    list.push_back(
+        {of + "paused_us", fmt::format("T{} paused us", t), "microseconds that ports stood still" + at, 1,
+         [tier](const Outcome& o) { return tier(o) ? us(tier(o)->paused) : kNone_; }, Column::In::kIfAny});
     list.push_back({of + "queue_p99_kb", fmt::format("T{} queue p99 KB", t),
                     "kilobytes met, 99th percentile," + at, 1,
-                    [tier](const Outcome& o) { return tier(o) ? tier(o)->queue.p99 / 1e3 : kNone_; }, false});
+                    [tier](const Outcome& o) { return tier(o) ? tier(o)->queue.p99 / 1e3 : kNone_; },
+                    Column::In::kNever});
     list.push_back({of + "utilisation_percent", fmt::format("T{} util %", t),
                     "mean share of the rate that was used" + at, 1,
                     [tier](const Outcome& o) { return tier(o) ? tier(o)->utilisation * 100 : kNone_; },
-                    false});
+                    Column::In::kNever});
   }
 }
 
@@ -81,21 +83,22 @@ void add_packets(std::vector<Column>& list) {
   list.push_back({"retransmissions", "retx", "data packets sent again", 0,
                   [](const Outcome& o) { return number(o.result.retransmitted); }});
   list.push_back({"timeouts", "timeouts", "of retransmission", 0,
-                  [](const Outcome& o) { return number(o.result.timeouts); }, false});
+                  [](const Outcome& o) { return number(o.result.timeouts); }, Column::In::kNever});
   list.push_back({"cnps", "CNPs", "congestion notification packets", 0,
-                  [](const Outcome& o) { return number(o.result.cnps); }, false});
+                  [](const Outcome& o) { return number(o.result.cnps); }, Column::In::kNever});
   list.push_back({"busiest_percent", "util %", "utilisation of the busiest port", 1,
                   [](const Outcome& o) { return o.result.utilisation_of_busiest * 100; }});
   list.push_back({"victim_gbps", "victim", "goodput of a flow that has no part in the congestion, Gb/s", 2,
-                  [](const Outcome& o) { return o.victim ? o.victim->bits_per_second / 1e9 : kNone_; }});
+                  [](const Outcome& o) { return o.victim ? o.victim->bits_per_second / 1e9 : kNone_; },
+                  Column::In::kIfAny});
   list.push_back({"messages", "messages", "delivered", 0,
-                  [](const Outcome& o) { return number(o.result.messages); }, false});
+                  [](const Outcome& o) { return number(o.result.messages); }, Column::In::kNever});
   list.push_back({"data_packets", "packets", "data packets sent", 0,
-                  [](const Outcome& o) { return number(o.result.data_packets); }, false});
+                  [](const Outcome& o) { return number(o.result.data_packets); }, Column::In::kNever});
   list.push_back({"delivered_bytes", "bytes", "payload", 0,
-                  [](const Outcome& o) { return number(o.result.delivered); }, false});
+                  [](const Outcome& o) { return number(o.result.delivered); }, Column::In::kNever});
   list.push_back({"watchdogs", "watchdogs", "queues that the PFC watchdog drained", 0,
-                  [](const Outcome& o) { return number(o.result.watchdogs); }, false});
+                  [](const Outcome& o) { return number(o.result.watchdogs); }, Column::In::kNever});
 }
 
 }  // namespace

@@ -10,15 +10,15 @@
 namespace megascale::sim {
 
 struct Column {
-  std::string key;                              // in JSON, with its unit: "completion_us"
-  std::string title;                            // of a table's column, short
-  std::string sentence;                         // what it is
-  int digits = 0;                               // behind the decimal point
-  std::function<double(const Outcome&)> value;  // not a number where the run has none
-  bool brief = true;                            // stands in the tables too
+  std::string key;                                                 // in JSON, with its unit: "completion_us"
+  std::string title;                                               // of a table's column, short
+  std::string sentence;                                            // what it is
+  int digits = 0;                                                  // behind the decimal point
+  std::function<double(const Outcome&)> value;                     // not a number where the run has none
+  enum class In { kAlways, kIfAny, kNever } tables = In::kAlways;  // kIfAny: where it is not 0 throughout
 };
 
-// For topologies of so many tiers of switches; per tier counts stand in tables only where `brief`.
+// For topologies of so many tiers of switches.
 std::vector<Column> columns(uint32_t tiers);
 
 // The middle one (of two, their mean), the least and the most; not a number where there is none.

@@ -16,6 +16,7 @@
 #include "fabric_tools/bench/progress.h"
 #include "fabric_tools/command.h"
 #include "fabric_tools/json_file.h"
+#include "fabric_tools/sim/compare_table.h"
 #include "fabric_tools/sim/html.h"
 #include "fabric_tools/sim/memory.h"
 #include "fabric_tools/sim/scenario_fields.h"

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "fabric_tools/sim/memory.h"
+#include "fabric_tools/sim/path.h"
 #include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/topology/read.h"
 
@@ -42,8 +43,9 @@ class Runner {
 
   void run(unsigned threads, const std::function<void(const Doing&)>& report) {
     std::vector<std::jthread> workers;
-    running_ = std::min<size_t>(threads, jobs_.size());
-    for (size_t i = 0; i < running_; ++i) workers.emplace_back([this] { work(); });
+    const size_t count = std::min<size_t>(threads, jobs_.size());
+    running_ = count;  // the first may end before the last begins
+    for (size_t i = 0; i < count; ++i) workers.emplace_back([this] { work(); });
     std::unique_lock lock(mutex_);
     while (running_ > 0) {
       changed_.wait_for(lock, std::chrono::milliseconds(200));
@@ -133,32 +135,14 @@ void plan_seeds(Cell& cell, const Matrix& matrix, const Topology& topology, cons
   cell.outcomes.resize(cell.plans.size());
 }
 
-// Columns of a table, each as wide as its widest entry; the first two read from the left.
-std::string aligned(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i >= widths.size()) widths.push_back(0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i)
-      line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("  {:>{}}", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
 // From the first NIC: to its own ToR, its pod, and beyond, wherever its rail leads.
 Duration longest_base_rtt(const Setup& setup) {
   Duration longest{0};
+  const PathTimes times(setup);
   const auto& nics = setup.topology->nics;
   for (uint32_t nic = 1; nic < nics.size(); ++nic) {
     if (!setup.topology->rails_meet && nics[nic].rail != nics[0].rail) continue;
-    longest = std::max(longest, base_rtt(setup, 0, nic));
+    longest = std::max(longest, times.base_rtt(0, nic));
   }
   return longest;
 }
@@ -229,45 +213,6 @@ unsigned most_jobs(const Comparison& comparison) {
 void run(Comparison& comparison, unsigned jobs, const std::atomic<bool>& stop,
          const std::function<void(const Doing&)>& report) {
   Runner(comparison, stop).run(std::max(jobs, 1u), report);
-}
-
-std::string table(const Comparison& comparison) {
-  const std::vector<Column> list = columns(comparison.tiers);
-  std::string text;
-  std::vector<std::vector<std::string>> rows;
-  for (size_t i = 0; i < comparison.cells.size(); ++i) {
-    const Cell& cell = comparison.cells[i];
-    if (rows.empty()) {
-      rows.push_back({"cc"});
-      for (const Column& column : list)
-        if (column.brief) rows[0].push_back(column.title);
-      rows[0].insert(rows[0].begin() + 2, "spread");
-      text += fmt::format("{}{}, {}{}\n", text.empty() ? "" : "\n", cell.topology, cell.traffic,
-                          cell.load > 0 ? fmt::format(", load {}", cell.load) : "");
-    }
-    std::vector<std::string> row{cell.cc};
-    for (const Column& column : list) {
-      const Spread spread = cell.of(column);
-      if (column.brief) row.push_back(text_of(column, spread.median));
-      if (&column == &list.front())
-        row.push_back(cell.done() > 1 ? fmt::format("{:.0f}-{:.0f}", spread.least, spread.most) : "");
-    }
-    if (cell.done() < cell.plans.size())
-      row.push_back(fmt::format("{} of {} seeds", cell.done(), cell.plans.size()));
-    for (const auto& outcome : cell.outcomes) {
-      if (!outcome || outcome->result.finished) continue;
-      row.push_back(outcome->result.deadlock ? "DEADLOCK" : "NOT FINISHED");
-      break;
-    }
-    rows.push_back(row);
-    const bool last = i + 1 == comparison.cells.size();
-    const Cell* next = last ? nullptr : &comparison.cells[i + 1];
-    if (last || next->topology != cell.topology || next->traffic != cell.traffic || next->load != cell.load) {
-      text += aligned(rows);
-      rows.clear();
-    }
-  }
-  return text;
 }
 
 nlohmann::ordered_json document(const Comparison& comparison, bool stats) {

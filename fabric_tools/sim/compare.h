@@ -62,7 +62,6 @@ void run(Comparison&, unsigned jobs, const std::atomic<bool>& stop,
 // As many runs at once as the cores and the memory allow; throws std::runtime_error where not even one fits.
 unsigned most_jobs(const Comparison&);
 
-std::string table(const Comparison&);
 // `stats`: also what differs from run to run, CPU time.
 nlohmann::ordered_json document(const Comparison&, bool stats);
 

@@ -10,8 +10,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "fabric_tools/sim/compare_table.h"
 #include "fabric_tools/sim/html_plot.h"
-#include "fabric_tools/sim/scenario_fields.h"
 
 namespace megascale::sim {
 namespace {
@@ -43,23 +43,6 @@ svg .title { fill: var(--ink); font-size: 13.5px; font-weight: 600; } .grid { st
 details { margin-top: 28px; color: var(--soft); } dt { font-weight: 600; color: var(--ink); } dd { margin: 0 0 4px 18px; }
 )";
 
-struct Group {  // what stands in one table: all congestion controls on one topology and traffic
-  const Topology* topology;
-  std::vector<const Cell*> cells;
-};
-
-std::vector<Group> groups_of(const Comparison& comparison) {
-  std::vector<Group> groups;
-  for (const Cell& cell : comparison.cells) {
-    const Cell* last = groups.empty() ? nullptr : groups.back().cells.back();
-    if (last == nullptr || last->topology != cell.topology || last->traffic != cell.traffic ||
-        last->load != cell.load)
-      groups.push_back({cell.plans.front().setup.topology, {}});
-    groups.back().cells.push_back(&cell);
-  }
-  return groups;
-}
-
 // The run that plots show: of the first seed.
 const Outcome* shown(const Cell& cell) { return cell.outcomes[0] ? &*cell.outcomes[0] : nullptr; }
 
@@ -69,27 +52,23 @@ std::string spread_text(const Column& column, const Spread& spread, size_t runs)
   return fmt::format("<small>{} – {}</small>", least, most);
 }
 
-std::string table_of(const Group& group, const std::vector<Column>& list) {
+std::string table_of(const TableCells& group) {
+  const std::vector<Column> list = group.columns();
   std::string html = "<div class=\"wide\"><table><thead><tr><th>congestion control</th>";
   for (const Column& column : list)
-    if (column.brief)
-      html += fmt::format("<th title=\"{}\">{}</th>", escape(column.sentence), escape(column.title));
+    html += fmt::format("<th title=\"{}\">{}</th>", escape(column.sentence), escape(column.title));
   html += "</tr></thead><tbody>\n";
   double best = HUGE_VAL;
-  for (const Cell* cell : group.cells) best = std::fmin(best, cell->of(list.front()).median);
-  for (size_t i = 0; i < group.cells.size(); ++i) {
-    const Cell& cell = *group.cells[i];
-    std::string note;
-    if (cell.done() < cell.plans.size()) note = fmt::format("{} of {} seeds", cell.done(), cell.plans.size());
-    for (const auto& outcome : cell.outcomes)
-      if (outcome && !outcome->result.finished) note = outcome->result.deadlock ? "deadlock" : "not finished";
+  for (const Cell* cell : group.rows) best = std::fmin(best, cell->of(list.front()).median);
+  for (size_t i = 0; i < group.rows.size(); ++i) {
+    const Cell& cell = *group.rows[i];
+    const std::string note = remark(cell);
     html += fmt::format("<tr><td><span class=\"swatch\" style=\"background: var(--c{})\"></span>{}{}</td>",
                         i % kColours, escape(cell.cc), note.empty() ? "" : "<small>" + note + "</small>");
     for (const Column& column : list) {
-      if (!column.brief) continue;
       const Spread spread = cell.of(column);
       const bool is_best =
-          &column == &list.front() && spread.median <= best * 1.0005 && group.cells.size() > 1;
+          &column == &list.front() && spread.median <= best * 1.0005 && group.rows.size() > 1;
       html += fmt::format("<td{}>{}{}</td>", is_best ? " class=\"best\"" : "", text_of(column, spread.median),
                           spread_text(column, spread, cell.done()));
     }
@@ -98,15 +77,15 @@ std::string table_of(const Group& group, const std::vector<Column>& list) {
   return html + "</tbody></table></div>\n";
 }
 
-std::string slowdowns_of(const Group& group) {
+std::string slowdowns_of(const TableCells& group) {
   std::vector<Curve> curves;
   double least = HUGE_VAL, most = 1;
-  for (size_t i = 0; i < group.cells.size(); ++i) {
-    const Outcome* outcome = shown(*group.cells[i]);
+  for (size_t i = 0; i < group.rows.size(); ++i) {
+    const Outcome* outcome = shown(*group.rows[i]);
     if (outcome == nullptr || outcome->result.slowdowns.empty()) continue;
     std::vector<float> sorted = outcome->result.slowdowns;
     std::sort(sorted.begin(), sorted.end());
-    Curve curve{static_cast<int>(i % kColours), group.cells[i]->cc, {}};
+    Curve curve{static_cast<int>(i % kColours), group.rows[i]->cc, {}};
     const size_t points = std::min(sorted.size(), kCurvePoints);
     curve.points.emplace_back(std::max<double>(sorted.front(), 1), 0);
     for (size_t p = 1; p <= points; ++p) {
@@ -159,15 +138,15 @@ std::vector<std::pair<double, double>> thin(const std::vector<float>& values, Du
   return points;
 }
 
-std::string over_time(const Group& group) {
+std::string over_time(const TableCells& group) {
   std::vector<Curve> queues, rates;
-  for (size_t i = 0; i < group.cells.size(); ++i) {
-    const Outcome* outcome = shown(*group.cells[i]);
+  for (size_t i = 0; i < group.rows.size(); ++i) {
+    const Outcome* outcome = shown(*group.rows[i]);
     const Series* series = outcome == nullptr ? nullptr : busiest(*outcome);
     if (series == nullptr) continue;
-    const Duration sample = group.cells[i]->plans[0].setup.sample;
+    const Duration sample = group.rows[i]->plans[0].setup.sample;
     const std::string name =
-        group.cells[i]->cc + ": " + port_name(*group.topology, outcome->result.ports[series->port]);
+        group.rows[i]->cc + ": " + port_name(*group.topology, outcome->result.ports[series->port]);
     queues.push_back({static_cast<int>(i % kColours), name, thin(series->queue, sample, 1e-3, true)});
     rates.push_back({static_cast<int>(i % kColours), name, thin(series->rate, sample, 1e-9, false)});
   }
@@ -210,21 +189,18 @@ std::string links_of(const Topology& topology, const Cell& cell) {
          "</div>\n";
 }
 
-std::string section_of(const Group& group, const std::vector<Column>& list) {
-  const Cell& first = *group.cells.front();
-  std::string html = fmt::format("<h2>{} on {}{}</h2>\n", escape(first.traffic), escape(first.topology),
-                                 first.load > 0 ? fmt::format(", load {}", first.load) : "");
-  html += table_of(group, list);
+std::string section_of(const TableCells& group) {
+  std::string html = "<h2>" + escape(group.title()) + "</h2>\n" + table_of(group);
   html += "<div class=\"plots\">\n<div>" + slowdowns_of(group) + "</div>\n" + over_time(group) + "</div>\n";
   html += "<div class=\"plots\">\n";
-  for (const Cell* cell : group.cells) html += links_of(*group.topology, *cell);
+  for (const Cell* cell : group.rows) html += links_of(*group.topology, *cell);
   return html + "</div>\n";
 }
 
 std::string glossary(const std::vector<Column>& list) {
   std::string html = "<details><summary>What the columns say</summary><dl>\n";
   for (const Column& column : list)
-    if (column.brief)
+    if (column.tables != Column::In::kNever)
       html += fmt::format("<dt>{}</dt><dd>{}</dd>\n", escape(column.title), escape(column.sentence));
   return html + "</dl></details>\n";
 }
@@ -246,7 +222,7 @@ std::string html(const Comparison& comparison) {
       comparison.seeds.size(), comparison.seeds.size() == 1 ? "" : "s",
       comparison.seeds.size() > 1 ? ", with the least and the most below" : "",
       comparison.stopped ? " <strong>Stopped before everything had run.</strong>" : "");
-  for (const Group& group : groups_of(comparison)) text += section_of(group, list);
+  for (const TableCells& group : tables_of(comparison)) text += section_of(group);
   return text + glossary(list) + "</body></html>\n";
 }
 

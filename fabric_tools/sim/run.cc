@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "fabric_tools/sim/memory.h"
+#include "fabric_tools/sim/path.h"
 #include "fabric_tools/sim/traffic/ideal.h"
 
 namespace megascale::sim {
@@ -15,10 +16,11 @@ std::string gigabytes(Bytes bytes) { return fmt::format("{:.1f} GB", static_cast
 
 Duration ideal_of(const Plan& plan) {
   const auto traffic = make_traffic(plan.traffic, *plan.setup.topology, Endless::kLeaveOut);
+  const PathTimes times(plan.setup);
   Alone alone;
   alone.payload = plan.setup.model.hosts.payload, alone.header = plan.setup.model.hosts.header;
   alone.message = [&](uint32_t source, uint32_t destination, Bytes bytes) {
-    return sim::alone(plan.setup, source, destination, bytes);
+    return times.alone(source, destination, bytes);
   };
   return ideal_completion(*plan.setup.topology, alone, *traffic);
 }

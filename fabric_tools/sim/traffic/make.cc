@@ -233,7 +233,7 @@ Made step(const Build& b) {
   if (order == "random") b.random().shuffle(document.placement.hosts);
   TrainingStep communications = step_of(document.model, document.parallel);
   shrink(communications, scale);
-  return std::make_unique<Step>(std::move(communications), std::move(document.placement), *rate);
+  return std::make_unique<StepTraffic>(std::move(communications), std::move(document.placement), *rate);
 }
 
 Made trace(const Build& b) { return Trace::read(b.spec.word("file"), b.topology); }

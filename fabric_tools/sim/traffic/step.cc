@@ -20,7 +20,7 @@ bool is_ring(const Communication& c) {
 
 }  // namespace
 
-Step::Step(TrainingStep step, Placement placement, Rate inside)
+StepTraffic::StepTraffic(TrainingStep step, Placement placement, Rate inside)
     : step_(std::move(step)),
       placement_(std::move(placement)),
       inside_(inside),
@@ -38,9 +38,11 @@ Step::Step(TrainingStep step, Placement placement, Rate inside)
     for (uint32_t leader : at(i).after) followers_[states_[leader].first_follower + filled[leader]++] = i;
 }
 
-uint32_t Step::rounds(const Communication& c) { return c.kind == CommunicationKind::kAllReduce ? 2 : 1; }
+uint32_t StepTraffic::rounds(const Communication& c) {
+  return c.kind == CommunicationKind::kAllReduce ? 2 : 1;
+}
 
-void Step::count_messages(const Communication& c) {
+void StepTraffic::count_messages(const Communication& c) {
   if (!is_ring(c) && c.kind != CommunicationKind::kSend) return;
   const size_t senders = is_ring(c) ? c.ranks.size() : 1;
   for (size_t i = 0; i < senders; ++i) {
@@ -51,17 +53,17 @@ void Step::count_messages(const Communication& c) {
   }
 }
 
-void Step::begin(Wire& wire) {
+void StepTraffic::begin(Wire& wire) {
   for (uint32_t i = 0; i < step_.communications.size(); ++i)
     if (at(i).after.empty()) wait(wire, i, Time{});
 }
 
-void Step::wait(Wire& wire, uint32_t index, Time now) {
+void StepTraffic::wait(Wire& wire, uint32_t index, Time now) {
   // A wake even where there is nothing to compute: chains of what stays inside hosts would else be recursion.
   wire.wake(now + at(index).compute, tag_of(index, kComputed));
 }
 
-void Step::start(Wire& wire, uint32_t index, Time now) {
+void StepTraffic::start(Wire& wire, uint32_t index, Time now) {
   const Communication& c = at(index);
   if (c.kind == CommunicationKind::kSend) {
     states_[index].ranks_left = 1;
@@ -74,7 +76,7 @@ void Step::start(Wire& wire, uint32_t index, Time now) {
   for (uint32_t place = 0; place < n; ++place) send(wire, index, place, 0, now);
 }
 
-void Step::send(Wire& wire, uint32_t index, uint32_t place, uint32_t step, Time now) {
+void StepTraffic::send(Wire& wire, uint32_t index, uint32_t place, uint32_t step, Time now) {
   const Communication& c = at(index);
   const auto n = static_cast<uint32_t>(c.ranks.size());
   const uint32_t next = (place + 1) % n;
@@ -88,7 +90,7 @@ void Step::send(Wire& wire, uint32_t index, uint32_t place, uint32_t step, Time 
   wire.post(connection, bytes, tag, now);
 }
 
-void Step::arrived(Wire& wire, uint64_t tag, Time now) {
+void StepTraffic::arrived(Wire& wire, uint64_t tag, Time now) {
   const auto index = static_cast<uint32_t>(tag >> kPlaceBits);
   const auto place = static_cast<uint32_t>(tag & kComputed);
   const Communication& c = at(index);
@@ -100,18 +102,20 @@ void Step::arrived(Wire& wire, uint64_t tag, Time now) {
   if (--state.ranks_left == 0) end(wire, index, now);
 }
 
-void Step::end(Wire& wire, uint32_t index, Time now) {
+void StepTraffic::end(Wire& wire, uint32_t index, Time now) {
   ++done_;
   states_[index].received = {};
   for (uint32_t f = states_[index].first_follower; f < states_[index + 1].first_follower; ++f)
     if (--states_[followers_[f]].waits_for == 0) wait(wire, followers_[f], now);
 }
 
-void Step::woken(Wire& wire, uint64_t tag, Time now) {
+void StepTraffic::woken(Wire& wire, uint64_t tag, Time now) {
   if ((tag & kComputed) == kComputed) start(wire, static_cast<uint32_t>(tag >> kPlaceBits), now);
   else arrived(wire, tag, now);
 }
 
-void Step::delivered(Wire& wire, const Delivery& delivery) { arrived(wire, delivery.tag, delivery.at); }
+void StepTraffic::delivered(Wire& wire, const Delivery& delivery) {
+  arrived(wire, delivery.tag, delivery.at);
+}
 
 }  // namespace megascale::sim

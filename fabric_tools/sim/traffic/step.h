@@ -11,10 +11,10 @@
 
 namespace megascale::sim {
 
-class Step : public Workload {
+class StepTraffic : public Workload {
  public:
   // `inside`: rate at which a GPU sends to another of its host. The placement's topology must outlive it.
-  Step(TrainingStep, Placement, Rate inside);
+  StepTraffic(TrainingStep, Placement, Rate inside);
 
   std::string_view name() const override { return "step"; }
   void begin(Wire&) override;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <unordered_map>
 
+#include "fabric_tools/sim/memory.h"
 #include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/sim/traffic/nic.h"
 #include "transport/base/quantity.h"
@@ -195,11 +197,17 @@ std::unique_ptr<Trace> Trace::read(std::istream& in, const std::string& source, 
 }
 
 std::unique_ptr<Trace> Trace::read(const std::string& path, const Topology& topology) {
+  const auto refuse = [&](const std::string& why) {
+    throw std::invalid_argument(fmt::format("trace {} cannot be read: {}", path, why));
+  };
+  if (std::filesystem::is_directory(path)) refuse("it is a folder");
   std::ifstream file(path);
-  if (!file || file.peek() == std::ifstream::traits_type::eof())
-    throw std::invalid_argument(
-        fmt::format("trace {} cannot be read: {}", path,
-                    file.is_open() ? "it is empty or no file" : std::strerror(errno)));
+  if (!file) refuse(std::strerror(errno));
+  // Each line becomes about as much in memory, thrice while it is read.
+  std::error_code no_file;  // a pipe has no size
+  const auto size = std::filesystem::file_size(path, no_file);
+  if (!no_file && size > available_memory() / 3)
+    refuse(fmt::format("its {} MB need more memory than there is; cut it into pieces", size / 1'000'000));
   return read(file, path, topology);
 }
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fabric_tools/sim/command.h"
+#include "fabric_tools/sim/compare_table.h"
 #include "fabric_tools/sim/html.h"
 #include "fabric_tools/sim/html_plot.h"
 #include "fabric_tools/topology/write.h"
@@ -108,6 +109,14 @@ TEST_F(Compare, WhatWasStoppedTellsWhatItHas) {
   EXPECT_THAT(table(c), HasSubstr("0 of 3 seeds"));
   EXPECT_EQ(document(c, false)["stopped"], true);
   EXPECT_THAT(html(c), HasSubstr("Stopped before everything had run"));
+}
+
+// A worker that ends before the next one was started.
+TEST_F(Compare, StoppingAtOnceAlwaysEnds) {
+  Comparison c = prepare(matrix_);
+  const std::atomic<bool> stop = true;
+  for (int i = 0; i < 200; ++i) run(c, 4, stop, [](const Doing&) {});
+  EXPECT_TRUE(c.stopped);
 }
 
 TEST_F(Compare, BadInputIsRefusedBeforeAnythingRuns) {

@@ -28,7 +28,7 @@ TEST(Step, EveryCommunicationThatLeavesAHostSendsItsBytesOnce) {
     }
   }
   ASSERT_FALSE(expected.empty());
-  Step traffic(step, s.placement, Rate::gigabits(2400));
+  StepTraffic traffic(step, s.placement, Rate::gigabits(2400));
   FakeWire wire;
   wire.run(traffic);
   const auto sums = wire.bytes_of_pairs();
@@ -53,7 +53,7 @@ TEST(Step, ComputesBeforeItSendsAndWaitsForWhatGoesBefore) {
   step.communications.push_back(
       {CommunicationKind::kAllGather, Dimension::kTensor, 3'000'000, 0us, {0, 1}, {2}});
   step.communications.push_back({CommunicationKind::kSend, Dimension::kPipeline, 1, 0us, {4, 0}, {3, 0}});
-  Step traffic(step, in_order(s.topology, {0, 1, 2, 3}, 2, s.parallel), Rate::gigabits(2400));
+  StepTraffic traffic(step, in_order(s.topology, {0, 1, 2, 3}, 2, s.parallel), Rate::gigabits(2400));
   FakeWire wire;
   wire.run(traffic);
   ASSERT_EQ(wire.log.size(), 1u + 4 + 1);

@@ -268,6 +268,8 @@ TEST(Traffic, WhatIsWrongIsQuotedWithWhatWouldBeRight) {
   EXPECT_THAT(complaint("random:1:load=1:for=1h"), HasSubstr("messages, more than"));
   EXPECT_THAT(complaint("victim"), HasSubstr("never end"));
   EXPECT_THAT(complaint("trace:/nowhere/at-all"), HasSubstr("/nowhere/at-all cannot be read"));
+  EXPECT_THAT(complaint("trace:/tmp"), HasSubstr("it is a folder"));
+  EXPECT_THAT(complaint("trace:/dev/null"), HasSubstr("trace /dev/null"));
 }
 
 TEST(Traffic, ATopologyWhoseRailsDoNotMeetIsRespected) {

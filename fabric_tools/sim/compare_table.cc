@@ -1,0 +1,87 @@
+#include "fabric_tools/sim/compare_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace megascale::sim {
+namespace {
+
+// Columns of a table, each as wide as its widest entry; the first two read from the left.
+std::string aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i >= widths.size()) widths.push_back(0);
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i)
+      line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("  {:>{}}", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string TableCells::title() const {
+  const Cell& cell = *rows.front();
+  return fmt::format("{}, {}{}", cell.topology, cell.traffic,
+                     cell.load > 0 ? fmt::format(", load {}", cell.load) : "");
+}
+
+std::vector<Column> TableCells::columns() const {
+  std::vector<Column> list = sim::columns(topology->tiers);
+  std::erase_if(list, [&](const Column& column) {
+    if (column.tables != Column::In::kIfAny) return column.tables == Column::In::kNever;
+    return std::none_of(rows.begin(), rows.end(),
+                        [&](const Cell* cell) { return cell->of(column).most > 0; });
+  });
+  return list;
+}
+
+std::vector<TableCells> tables_of(const Comparison& comparison) {
+  std::vector<TableCells> tables;
+  for (const Cell& cell : comparison.cells) {
+    const Cell* last = tables.empty() ? nullptr : tables.back().rows.back();
+    if (last == nullptr || last->topology != cell.topology || last->traffic != cell.traffic ||
+        last->load != cell.load)
+      tables.push_back({cell.plans.front().setup.topology, {}});
+    tables.back().rows.push_back(&cell);
+  }
+  return tables;
+}
+
+std::string remark(const Cell& cell) {
+  for (const auto& outcome : cell.outcomes)
+    if (outcome && !outcome->result.finished) return outcome->result.deadlock ? "DEADLOCK" : "NOT FINISHED";
+  if (cell.done() == cell.plans.size()) return {};
+  return fmt::format("{} of {} seeds", cell.done(), cell.plans.size());
+}
+
+std::string table(const Comparison& comparison) {
+  std::string text;
+  for (const TableCells& cells : tables_of(comparison)) {
+    const std::vector<Column> list = cells.columns();
+    std::vector<std::vector<std::string>> rows{{"cc"}};
+    for (const Column& column : list) rows[0].push_back(column.title);
+    rows[0].insert(rows[0].begin() + 2, "spread");
+    for (const Cell* cell : cells.rows) {
+      std::vector<std::string> row{cell->cc};
+      for (const Column& column : list) row.push_back(text_of(column, cell->of(column).median));
+      const Spread spread = cell->of(list.front());
+      row.insert(row.begin() + 2,
+                 cell->done() > 1 ? fmt::format("{:.0f}-{:.0f}", spread.least, spread.most) : "");
+      row.push_back(remark(*cell));
+      rows.push_back(std::move(row));
+    }
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", cells.title(), aligned(rows));
+  }
+  return text;
+}
+
+}  // namespace megascale::sim
