@@ -135,6 +135,7 @@ void HybridController::ack(const Ack& a) {
   rtt_ = ns(a.rtt);
   heard_ = a.now;
   const double packets = static_cast<double>(a.bytes) / path_.packet();
+  covered_ = std::max(packets, covered_ + (packets - covered_) / 64);
   const bool fabric_binds = fabric_ <= host_.size(), host_binds = host_.size() <= fabric_;
   host_.ack(a, packets, host_binds, c_->least_window, c_->host);
 
@@ -251,8 +252,17 @@ void HybridController::timeout(Time) {
   starting_ = c_->slow_start;
 }
 
+// A window that no acknowledgement would open again is no window: under one packet, and under two
+// acknowledgements' worth where one covers many packets, the rate holds it.
+double HybridController::paced_below() const { return covered_ > 1.5 ? 2 * covered_ : 1; }
+
+Bytes HybridController::window() const {
+  const bool sparse = covered_ > 1.5;
+  return path_.bytes(sparse ? std::max(size(), paced_below()) : size());
+}
+
 Rate HybridController::rate() const {
-  if (size() >= 1) return path_.line_rate();
+  if (size() >= paced_below()) return path_.line_rate();
   const double between = (c_->pace_by_target ? target() : rtt_) / size();
   return {std::min(path_.packet() * 8e9 / std::max(between, 1.0), path_.line_rate().bits_per_second)};
 }

@@ -48,7 +48,7 @@ class HybridController final : public Controller {
   void timeout(Time) override;
 
   Rate rate() const override;
-  Bytes window() const override { return path_.bytes(size()); }
+  Bytes window() const override;
 
  private:
   double size() const { return fabric_ < host_.size() ? fabric_ : host_.size(); }  // packets
@@ -56,6 +56,7 @@ class HybridController final : public Controller {
   double step() const;                                                             // packets in an RTT
   double most() const;                                                             // packets
   double used() const;                                                             // packets
+  double paced_below() const;                                                      // packets
   double marked_share() const;
   void end_round(double target);
   void steer(double packets, double delay, double target, bool marked, bool binds);
@@ -75,7 +76,8 @@ class HybridController final : public Controller {
   uint64_t acked_ = 0, sent_to_ = 0;
   double before_window_ = 0, before_decrease_ = 0;  // packets: what a decrease that is under way began with
   uint64_t decreasing_to_ = 0;                      // it is under way until so much is acknowledged
-  double gap_ = 0;                                  // ns between the last two packets
+  double covered_ = 1;  // packets that one acknowledgement covers: the most, forgotten slowly
+  double gap_ = 0;      // ns between the last two packets
   Time heard_{}, sent_{};
   unsigned clean_ = 0, timeouts_ = 0;
   double acked_now_ = 0, acked_before_ = 0, marked_now_ = 0, marked_before_ = 0;  // bytes, as above

@@ -166,10 +166,18 @@ TEST(Hybrid, WithoutAFreshRttEachNotificationTakesALittle) {
   EXPECT_NEAR(static_cast<double>(c->window()), 96'040, 1);
 }
 
+TEST(Hybrid, WhereOneAcknowledgementCoversManyPacketsTheWindowWaitsForNoneThatCannotCome) {
+  const auto c = build({{"far_off", 4}});
+  c->ack(ack(100us, 180us, true, 16'000,
+             16'000));  // 18 / 180 of 100 packets: 10, but 16 make an acknowledgement
+  EXPECT_EQ(c->window(), 32'000u);
+  EXPECT_NEAR(c->rate().bits_per_second, 10 * 8000 / 18e-6, 1e3);  // 10 packets each 18 us
+}
+
 TEST(Hybrid, StartsByDoublingUntilTheFirstSignOfAQueue) {
   const auto c = build({{"slow_start", 1}, {"initial_window", 50}});
   EXPECT_EQ(c->window(), 50'000u);
-  c->ack(ack(100us, 12us, false, 50'000, 50'000));
+  for (uint64_t i = 1; i <= 50; ++i) c->ack(ack(100us, 12us, false, i * 1000));
   EXPECT_EQ(c->window(), 100'000u);
   c->ack(ack(112us, 36us, true, 51'000));  // 0.6
   EXPECT_EQ(c->window(), 60'000u);
@@ -183,7 +191,7 @@ TEST(Hybrid, AfterATimeoutThePathIsFoundAnew) {
   ASSERT_EQ(c->window(), 60'000u);
   c->timeout(Time(1ms));
   EXPECT_EQ(c->window(), 30'000u);
-  c->ack(ack(2ms, 12us, false, 150'000, 30'000));
+  for (uint64_t i = 1; i <= 30; ++i) c->ack(ack(2ms, 12us, false, 120'000 + i * 1000));
   EXPECT_EQ(c->window(), 60'000u);
   for (int i = 0; i < 5; ++i) c->timeout(Time(3ms + i * 1ms));
   EXPECT_EQ(c->window(), 500u);  // least_window
