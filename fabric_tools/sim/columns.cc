@@ -49,7 +49,7 @@ void add_queues(std::vector<Column>& list, uint32_t tiers) {
                   [](const Outcome& o) { return o.result.queue.max / 1e3; }});
   list.push_back({"pauses", "pauses", "PFC pauses, of all tiers", 0,
                   [](const Outcome& o) { return number(o.result.pauses); }});
-  list.push_back({"paused_us", "paused us", "microseconds that ports stood still, added up", 1,
+  list.push_back({"paused_us", "paused us", "microseconds that ports stood still, added up", 0,
                   [](const Outcome& o) { return us(o.result.paused); }});
   list.push_back({"last_pause_us", "last pause", "when the last pause was sent, in microseconds", 1,
                   [](const Outcome& o) { return us(o.result.last_pause); }, Column::In::kNever});
@@ -62,7 +62,7 @@ void add_queues(std::vector<Column>& list, uint32_t tiers) {
                     [tier](const Outcome& o) { return tier(o) ? number(tier(o)->pauses) : kNone_; },
                     Column::In::kIfAny});
     list.push_back(
-        {of + "paused_us", fmt::format("T{} paused us", t), "microseconds that ports stood still" + at, 1,
+        {of + "paused_us", fmt::format("T{} paused us", t), "microseconds that ports stood still" + at, 0,
          [tier](const Outcome& o) { return tier(o) ? us(tier(o)->paused) : kNone_; }, Column::In::kIfAny});
     list.push_back({of + "queue_p99_kb", fmt::format("T{} queue p99 KB", t),
                     "kilobytes met, 99th percentile," + at, 1,

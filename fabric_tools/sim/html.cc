@@ -21,18 +21,18 @@ constexpr size_t kCurvePoints = 400, kHeatCells = 256;
 
 constexpr const char* kStyle = R"(
 :root { color-scheme: light dark; --ink: #1c1e21; --soft: #5d636b; --page: #ffffff; --card: #f6f7f9; --line: #d9dce1; --heat: #b3261e;
-  --good: #e3f2e6; --c0: #0b5fa5; --c1: #d35400; --c2: #1e8449; --c3: #8e44ad; --c4: #b8860b; --c5: #c2185b; --c6: #00838f;
+  --good: #e3f2e6; --c0: #0b5fa5; --c1: #d35400; --c2: #1e8449; --c3: #8e44ad; --c4: #b8860b; --c5: #e91e63; --c6: #00838f;
   --c7: #6d4c41; --c8: #5c6bc0; --c9: #7f8c1f; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #a0a6ae; --page: #15171a; --card: #1e2125; --line: #363b42;
-  --heat: #ff8a65; --good: #1f3a27; --c0: #64b5f6; --c1: #ffab66; --c2: #81c995; --c3: #ce93d8; --c4: #ffd54f; --c5: #f48fb1;
+  --heat: #ff8a65; --good: #1f3a27; --c0: #64b5f6; --c1: #ffab66; --c2: #81c995; --c3: #ce93d8; --c4: #ffd54f; --c5: #ef5350;
   --c6: #4dd0e1; --c7: #bcaaa4; --c8: #9fa8da; --c9: #dce775; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 24px; max-width: 1560px; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
 h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; } p { margin: 4px 0 12px; color: var(--soft); }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 12.5px; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 5px 6px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th { color: var(--soft); font-weight: 600; vertical-align: bottom; } th:first-child, td:first-child { text-align: left; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: 12px; width: 100%; font-variant-numeric: tabular-nums; }
+th, td { padding: 5px 4px; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
+th { color: var(--soft); font-weight: 600; vertical-align: bottom; white-space: normal; } th:first-child, td:first-child { text-align: left; }
 td small { display: block; color: var(--soft); font-size: 10.5px; font-weight: 400; } td.best { background: var(--good); font-weight: 600; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(420px, 1fr)); gap: 14px; margin-top: 14px; }
 .plots > div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 10px; }
