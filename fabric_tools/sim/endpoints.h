@@ -44,6 +44,7 @@ class Endpoints final : public Wire {
   void on_tick(uint32_t connection);
   void on_timeout(uint32_t connection);
   void on_reply(uint32_t connection);
+  void on_late_reply(uint32_t packet);
   void on_flush(uint32_t connection);
   void on_notify(uint32_t nic);
   void link_returned(uint32_t nic);

@@ -11,20 +11,21 @@
 namespace megascale::sim {
 
 enum class EventKind : uint8_t {
-  kArrive,    // packet: it is at the other end of its wire
-  kWake,      // port: may have something to send
-  kPause,     // port: the neighbour's pause has taken effect
-  kResume,    // port: the neighbour lets it go
-  kWatchdog,  // port: paused for too long?
-  kTick,      // connection: its controller's tick
-  kTimeout,   // connection: nothing came back?
-  kReply,     // connection: its receiver's host sends an acknowledgement
-  kFlush,     // connection: its receiver has held an acknowledgement back for long enough
-  kNotify,    // NIC: sends a CNP
-  kPost,      // message
-  kTraffic,   // alarm: the traffic asked for it
-  kFault,     // fault: begins or ends
-  kReroute,   // link: hashes learn its state
+  kArrive,     // packet: it is at the other end of its wire
+  kWake,       // port: may have something to send
+  kPause,      // port: the neighbour's pause has taken effect
+  kResume,     // port: the neighbour lets it go
+  kWatchdog,   // port: paused for too long?
+  kTick,       // connection: its controller's tick
+  kTimeout,    // connection: nothing came back?
+  kReply,      // connection: its receiver's host sends an acknowledgement
+  kLateReply,  // packet: an acknowledgement that others may have passed
+  kFlush,      // connection: its receiver has held an acknowledgement back for long enough
+  kNotify,     // NIC: sends a CNP
+  kPost,       // message
+  kTraffic,    // alarm: the traffic asked for it
+  kFault,      // fault: begins or ends
+  kReroute,    // link: hashes learn its state
   kSample,
   kDeadlock,  // look for a cycle
 };
@@ -36,9 +37,10 @@ struct Event {
 
   EventKind kind() const { return static_cast<EventKind>(what >> kIndexBits); }
   uint32_t index() const { return what & ((1u << kIndexBits) - 1); }
-  static constexpr unsigned kIndexBits = 28;
+  static constexpr unsigned kIndexBits = 27;
 };
 static_assert(sizeof(Event) == 16);
+static_assert(static_cast<uint32_t>(EventKind::kDeadlock) < 1u << (32 - Event::kIndexBits));
 
 class EventQueue {
  public:

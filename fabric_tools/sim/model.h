@@ -51,10 +51,11 @@ enum class Recovery { kGoBackN, kSelective };
 
 struct Hosts {
   Bytes payload = 4096, header = 64;  // of a full packet; its wire size is the sum
-  Bytes ack = 64;          // wire size of acknowledgements and CNPs; they go in a class above the data's
-  uint32_t ack_every = 1;  // packets
-  Duration delay{0};       // from the arrival of a packet to its acknowledgement
-  Duration jitter{0};      // mean of an exponential delay added to each acknowledgement (their order is kept)
+  Bytes ack = 64;               // wire size of acknowledgements and CNPs; they go in a class above the data's
+  uint32_t ack_every = 1;       // packets
+  Duration delay{0};            // from the arrival of a packet to its acknowledgement
+  Duration jitter{0};           // mean of an exponential delay added to each acknowledgement
+  bool jitter_in_order = true;  // one that is late holds up those behind it; else they pass it
   bool remote_hold = false;     // do acknowledgements tell the receiver's delay?
   bool cnp = false;             // congestion is told by CNPs, not by marked acknowledgements
   Duration cnp_interval = 4us;  // the least time between two CNPs of a connection

@@ -148,6 +148,11 @@ void Endpoints::answer(Connection& c, uint32_t id, PacketKind kind, Tick held) {
   p.hold = static_cast<uint32_t>(held / 1000);
   const uint32_t port = nics_[c.destination].port;
   if (wait == 0 && c.replies.empty()) return fabric_.send_control(port, id);
+  if (!hosts_.jitter_in_order) {
+    p.hold = static_cast<uint32_t>((wait + held) / 1000);
+    p.next = port;  // it is in no queue
+    return events_.push(events_.now() + wait, EventKind::kLateReply, id);
+  }
   c.last_reply = std::max(c.last_reply, events_.now() + wait);  // their order is kept
   p.at = c.last_reply;
   p.hold = static_cast<uint32_t>((p.at - events_.now() + held) / 1000);
@@ -157,6 +162,8 @@ void Endpoints::answer(Connection& c, uint32_t id, PacketKind kind, Tick held) {
   c.replying = true;
   events_.push(c.last_reply, EventKind::kReply, connection);
 }
+
+void Endpoints::on_late_reply(uint32_t packet) { fabric_.send_control(packets_[packet].next, packet); }
 
 void Endpoints::on_reply(uint32_t id) {
   Connection& c = connections_[id];

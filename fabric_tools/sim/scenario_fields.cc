@@ -55,6 +55,8 @@ constexpr Field kFields[] = {
     {"hosts.ack_every", AT(hosts.ack_every), 1, 1e6, "packets that one acknowledgement covers"},
     {"hosts.delay", AT(hosts.delay), 0, 1, "from the arrival of a packet to its acknowledgement"},
     {"hosts.jitter", AT(hosts.jitter), 0, 1, "mean of an exponential delay of each acknowledgement"},
+    {"hosts.jitter_in_order", AT(hosts.jitter_in_order), 0, 0,
+     "a late acknowledgement holds up those behind it"},
     {"hosts.remote_hold", AT(hosts.remote_hold), 0, 0, "acknowledgements tell the receiver's own delay"},
     {"hosts.cnp", AT(hosts.cnp), 0, 0, "congestion comes as CNPs, not on acknowledgements"},
     {"hosts.cnp_interval", AT(hosts.cnp_interval), 0, 1, "least time between two CNPs of a connection"},

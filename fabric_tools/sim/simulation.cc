@@ -121,6 +121,8 @@ void Simulation::handle(const Event& event) {
       return endpoints_.on_tick(index);
     case EventKind::kTimeout:
       return endpoints_.on_timeout(index);
+    case EventKind::kLateReply:
+      return endpoints_.on_late_reply(index);
     case EventKind::kReply:
       return endpoints_.on_reply(index);
     case EventKind::kFlush:

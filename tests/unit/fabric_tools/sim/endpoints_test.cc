@@ -265,6 +265,26 @@ TEST(Receiver, JitterKeepsTheOrderAndHasItsMean) {
   for (size_t i = 1; i < fast.acks.size(); ++i) EXPECT_GE(fast.acks[i].sequence, fast.acks[i - 1].sequence);
 }
 
+// At line rate the slowest of thirty would hold up the others, were they kept in order.
+TEST(Receiver, JitterOutOfOrderDelaysEachByItself) {
+  const Topology t = single_switch(2);
+  sim::Setup setup = plain(t);
+  setup.model.hosts.jitter = 10us;
+  double mean[2];
+  for (const bool in_order : {false, true}) {
+    setup.model.hosts.jitter_in_order = in_order;
+    Log log;
+    watch(setup, log);
+    const Result r = run(setup, {{0, 1, 2000 * 4096}});
+    EXPECT_EQ(r.retransmitted, 0u);
+    double sum = 0;
+    for (const Ack& ack : log.acks) sum += static_cast<double>((ack.rtt - Duration(4676)).count());
+    mean[in_order] = sum / static_cast<double>(log.acks.size());
+  }
+  EXPECT_NEAR(mean[false], 10'000, 1'500);
+  EXPECT_GT(mean[true], 25'000);
+}
+
 TEST(Receiver, CongestionIsToldByCnpsAtAnIntervalAndAfterADelay) {
   const Topology t = single_switch(3);
   sim::Setup setup = plain(t);
