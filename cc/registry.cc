@@ -52,7 +52,7 @@ Parameters check(const Algorithm& algorithm, const Parameters& given, std::vecto
   for (const Parameter& p : algorithm.parameters) values[std::string(p.name)] = p.fallback;
   for (const auto& [name, value] : given) {
     const auto p = std::find_if(algorithm.parameters.begin(), algorithm.parameters.end(),
-                                [&](const Parameter& one) { return one.name == name; });
+                                [&wanted = name](const Parameter& one) { return one.name == wanted; });
     if (p == algorithm.parameters.end()) {
       complaints->push_back(who + "the parameter " + shown(name) + " is unknown; it has " +
                             names(algorithm.parameters) + ". It is ignored.");
