@@ -43,12 +43,13 @@ class SwiftController final : public Controller {
 
   std::shared_ptr<const SwiftConstants> c_;
   Path path_;
-  double most_;    // packets
-  double fabric_;  // packets: the fabric's window
+  unsigned hops_ = 0;  // before most_, which begins with a target
+  double most_;        // packets
+  double fabric_;      // packets: the fabric's window
   HostWindow host_;
   double rtt_;  // ns, the last
   Time last_decrease_{};
-  unsigned hops_ = 0, timeouts_ = 0;
+  unsigned timeouts_ = 0;
   bool decreased_ = false;
 };
 

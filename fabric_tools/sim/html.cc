@@ -183,7 +183,7 @@ std::string links_of(const Topology& topology, const Cell& cell) {
     const auto [tier, down] = level;
     const std::string low = tier == 0 ? "NICs" : fmt::format("tier {}", tier - 1),
                       high = tier == 0 ? "ToRs" : fmt::format("tier {}", tier);
-    rows.push_back(heat_row(topology, down ? high + " → " + low : low + " → " + high, ports));
+    rows.push_back(heat_row(topology, fmt::format("{} → {}", down ? high : low, down ? low : high), ports));
   }
   return "<div>" + heat_map("Use of links: " + cell.cc + " (faint: idle, full: always busy)", rows) +
          "</div>\n";

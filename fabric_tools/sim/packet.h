@@ -83,7 +83,7 @@ class Pool {
 
 class Packets {
  public:
-  Packets() { pool_.reserve(1 << 19); }  // what is not used takes no memory
+  Packets() { pool_.reserve(1 << 12); }
   Packet& operator[](uint32_t id) { return pool_[id]; }
   void fetch(uint32_t id) const { __builtin_prefetch(&pool_[id]); }
   uint32_t take() { return pool_.take(); }

@@ -64,7 +64,7 @@ fs::path file_of(const std::string& name, const std::string& folder) {
   }
   std::string stem = name;
   std::replace(stem.begin(), stem.end(), ':', '-');
-  const fs::path file = *where / (stem + ".toml");
+  fs::path file = *where / (stem + ".toml");
   std::error_code error;
   if (stem.find('/') == std::string::npos && fs::is_regular_file(file, error)) return file;
   throw std::runtime_error(fmt::format("there is no preset `{}' in {}; there are {}", name, where->string(),

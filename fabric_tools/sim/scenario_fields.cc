@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 4> kBalances = {"ecmp", "flowlet", "spray
 constexpr std::array<std::string_view, 2> kRecoveries = {"go_back_n", "selective"};
 
 // The accessor of a member, whatever its type.
+// NOLINTNEXTLINE(bugprone-macro-parentheses): `member` may have dots
 #define AT(member) +[](Model& m) -> decltype((m.member)) { return m.member; }
 
 constexpr Field kFields[] = {
