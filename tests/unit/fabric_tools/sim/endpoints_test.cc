@@ -270,7 +270,7 @@ TEST(Receiver, JitterOutOfOrderDelaysEachByItself) {
   const Topology t = single_switch(2);
   sim::Setup setup = plain(t);
   setup.model.hosts.jitter = 10us;
-  double mean[2];
+  double mean[2] = {};
   for (const bool in_order : {false, true}) {
     setup.model.hosts.jitter_in_order = in_order;
     Log log;
@@ -354,7 +354,7 @@ Setup lossy(const Topology& t, Recovery recovery) {
 
 TEST(Recovery, BothKindsDeliverEverythingOnceAndSelectiveSendsLess) {
   const Topology t = single_switch(5);
-  uint64_t again[2];
+  uint64_t again[2] = {};
   for (const Recovery recovery : {Recovery::kGoBackN, Recovery::kSelective}) {
     sim::Setup setup = lossy(t, recovery);
     setup.algorithm = "swift";
