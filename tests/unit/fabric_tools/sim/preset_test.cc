@@ -2,12 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <stdexcept>
+
+#include "tests/unit/transport/base/scratch.h"
 
 namespace megascale::sim {
 namespace {
@@ -21,18 +21,7 @@ namespace fs = std::filesystem;
 // A folder of presets that is gone when the test is.
 class Presets : public ::testing::Test {
  protected:
-  Presets() {
-    std::string name = (fs::temp_directory_path() / "presets.XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no folder for the test");
-    folder_ = name;
-  }
-  ~Presets() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(fs::path(folder_) / (name + ".toml")) << text;
-  }
+  void write(const std::string& name, const std::string& text) const { scratch_.write(name + ".toml", text); }
   std::string error_of(const std::string& name) const {
     try {
       load_preset(name, folder_);
@@ -41,7 +30,8 @@ class Presets : public ::testing::Test {
     }
     return "no error";
   }
-  std::string folder_;
+  const Scratch scratch_;
+  const std::string folder_ = scratch_.path("");
 };
 
 const Algorithm& algorithm_of(const Preset& preset) {
