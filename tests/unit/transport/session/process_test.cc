@@ -222,9 +222,9 @@ TEST(Process, CloseWithAReceiveUnderWayLetsGoOfTheMemory) {
   auto data = pattern(32 << 20, 3);
   std::vector<std::byte> there(data.size());
   Request* r = post_receive(w.receiver, there.data(), there.size());
-  post_send(w.sender, data.data(), data.size());
+  Request* sent = post_send(w.sender, data.data(), data.size());
   ASSERT_TRUE(eventually([&] {
-    return (finished(w.receiver, r), finished(w.sender, r),
+    return (finished(w.receiver, r), finished(w.sender, sent),
             peek(&there[0]) == data[0] && peek(&there[1]) == data[1]);
   }));
   b->close(w.receiver);
