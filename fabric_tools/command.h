@@ -1,5 +1,6 @@
 // How `megascale-fabric` is put together: each subcommand has one function that adds it to the program. When
-// a subcommand was called, `exit_code` holds what the program should exit with.
+// a subcommand was called, `exit_code` holds what the program should exit with. What one throws becomes a
+// sentence and kCalledWrongly (std::invalid_argument) or kNotMeasured (all else).
 #pragma once
 #include <string>
 #include <vector>

@@ -30,8 +30,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? megascale::kAllWell : megascale::kCalledWrongly;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "megascale-fabric: %s\n", error.what());
-    return megascale::kNotMeasured;
+    const std::vector<CLI::App*> called = app.get_subcommands();
+    std::fprintf(stderr, "megascale-fabric%s: %s\n",
+                 called.empty() ? "" : (" " + called.front()->get_name()).c_str(), error.what());
+    const bool wrongly = dynamic_cast<const std::invalid_argument*>(&error) != nullptr;
+    return wrongly ? megascale::kCalledWrongly : megascale::kNotMeasured;
   }
   return exit_code;
 }

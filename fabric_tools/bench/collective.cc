@@ -5,18 +5,16 @@
 #include <memory>
 #include <new>
 
+#include "fabric_tools/bench/clock.h"
 #include "fabric_tools/bench/pattern.h"
 #include "fabric_tools/bench/progress.h"
 
 namespace megascale {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using host::Communicator;
 using host::DataType;
 using host::ReduceOp;
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // A page-aligned buffer that is touched before anything is timed.
 class Buffer {

@@ -21,7 +21,7 @@
 namespace megascale {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kBenchFooter = R"(Examples:
   megascale-fabric bench all_reduce -b 8 -e 64M -f 4 -n 20 -c 1 --ranks 4
   megascale-fabric bench all_to_all -b 1M -e 1M --duration 60 --ranks 8      while something breaks
   megascale-fabric bench --point-to-point --pin --plugin /path/libnccl-net-other.so
@@ -263,18 +263,10 @@ int start_on_hosts(const BenchOptions& o, const std::vector<std::string>& argume
   return ended(host::local_ranks(launch));
 }
 
-int run(BenchOptions o, const Texts& texts, const std::vector<std::string>& arguments) {
-  try {
-    complete(o, texts);
-    if (std::getenv("MEGASCALE_RANK") != nullptr) return run_rank(o);
-    return o.hosts.empty() ? start_here(o, arguments) : start_on_hosts(o, arguments);
-  } catch (const std::invalid_argument& error) {
-    std::fprintf(stderr, "megascale-fabric bench: %s\n", error.what());
-    return kCalledWrongly;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "megascale-fabric bench: %s\n", error.what());
-    return kNotMeasured;
-  }
+int bench(BenchOptions o, const Texts& texts, const std::vector<std::string>& arguments) {
+  complete(o, texts);
+  if (std::getenv("MEGASCALE_RANK") != nullptr) return run_rank(o);
+  return o.hosts.empty() ? start_here(o, arguments) : start_on_hosts(o, arguments);
 }
 
 }  // namespace
@@ -284,13 +276,13 @@ void add_bench(CLI::App& app, const std::vector<std::string>& arguments, int& ex
       "bench",
       "Times and checks a collective of host memory over any NCCL network plugin, in nccl-tests' manner, or "
       "measures the plugin alone (--point-to-point). Every element of the result is checked.");
-  command->footer(kFooter);
+  command->footer(kBenchFooter);
   auto options = std::make_shared<BenchOptions>();
   auto texts = std::make_shared<Texts>();
   describe_what(*command, *options, *texts);
   describe_how(*command, *options, *texts);
   command->callback(
-      [options, texts, arguments, &exit_code] { exit_code = run(*options, *texts, arguments); });
+      [options, texts, arguments, &exit_code] { exit_code = bench(*options, *texts, arguments); });
 }
 
 }  // namespace megascale

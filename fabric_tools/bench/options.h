@@ -15,6 +15,10 @@ inline constexpr Collective kCollectives[] = {
     Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::broadcast,
     Collective::sendrecv,   Collective::all_to_all, Collective::barrier};
 std::string_view name_of(Collective);
+// Whether values of several ranks are combined.
+constexpr bool reduces(Collective c) {
+  return c == Collective::all_reduce || c == Collective::reduce_scatter;
+}
 
 struct BenchOptions {
   Collective collective = Collective::all_reduce;

@@ -34,10 +34,6 @@ struct Values {
   }
 };
 
-bool reduces(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
-}
-
 template <class T>
 T element(uint32_t value) {
   return static_cast<T>(value);

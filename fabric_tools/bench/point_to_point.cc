@@ -10,20 +10,18 @@
 #include <memory>
 #include <stdexcept>
 
+#include "fabric_tools/bench/clock.h"
 #include "fabric_tools/bench/progress.h"
 #include "plugin/host/log.h"
 
 namespace megascale {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using host::Net;
 
 constexpr uint64_t kWindow = abi::kSteps;
 constexpr uint64_t kFewest = 64, kMost = 200'000;  // messages of one size
 constexpr auto kSilence = std::chrono::seconds(300);
-
-double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double cpu_seconds() {
   rusage usage{};

@@ -10,8 +10,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-bool reduces(Collective c) { return c == Collective::all_reduce || c == Collective::reduce_scatter; }
-
 Json head(const Circumstances& what) {
   Json json{{"benchmark",
              what.options.point_to_point ? "point_to_point" : std::string(name_of(what.options.collective))},

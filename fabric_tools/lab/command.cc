@@ -15,20 +15,6 @@
 namespace megascale {
 namespace {
 
-// Runs a subcommand's work and turns what it throws into a sentence and an exit code.
-template <typename Work>
-void guarded(int& exit_code, Work work) {
-  try {
-    exit_code = work();
-  } catch (const std::invalid_argument& error) {
-    fmt::print(stderr, "megascale-fabric lab: {}\n", error.what());
-    exit_code = 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "megascale-fabric lab: {}\n", error.what());
-    exit_code = 3;
-  }
-}
-
 struct RunArguments {
   lab::JobOptions job;
   double timeout = 0, grace = 10;
@@ -67,7 +53,7 @@ void add_run(CLI::App& lab, int& exit_code) {
     lab::JobOptions& options = arguments->job;
     if (arguments->timeout > 0) options.timeout = from_seconds(arguments->timeout);
     options.grace = from_seconds(arguments->grace);
-    guarded(exit_code, [&] { return lab::run_job(options); });
+    exit_code = lab::run_job(options);
   });
 }
 
@@ -81,22 +67,19 @@ void add_report(CLI::App& lab, int& exit_code) {
   report->add_option("folder", arguments->folder, "folder with the event files, *.jsonl")->required();
   report->add_option("--json", arguments->json,
                      "write it for programs too; - is standard output, without the tables");
-  report->callback([arguments, &exit_code] {
-    guarded(exit_code, [&] { return lab::print_report(arguments->folder, arguments->json); });
-  });
+  report->callback(
+      [arguments, &exit_code] { exit_code = lab::print_report(arguments->folder, arguments->json); });
 }
 
 void add_clean(CLI::App& lab, int& exit_code) {
   CLI::App* clean = lab.add_subcommand("clean", "Remove namespaces that --keep left behind");
   clean->callback([&exit_code] {
-    guarded(exit_code, [] {
-      std::vector<std::string> names = lab::abandoned_namespaces();
-      std::vector<std::string> complaints = lab::remove_namespaces(names);
-      for (const std::string& complaint : complaints)
-        fmt::print(stderr, "megascale-fabric lab: {}\n", complaint);
-      fmt::print("removed {} network namespaces\n", names.size() - complaints.size());
-      return complaints.empty() ? 0 : 1;
-    });
+    std::vector<std::string> names = lab::abandoned_namespaces();
+    std::vector<std::string> complaints = lab::remove_namespaces(names);
+    for (const std::string& complaint : complaints)
+      fmt::print(stderr, "megascale-fabric lab: {}\n", complaint);
+    fmt::print("removed {} network namespaces\n", names.size() - complaints.size());
+    exit_code = complaints.empty() ? 0 : 1;
   });
 }
 

@@ -25,7 +25,7 @@
 namespace megascale {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kPlaceFooter =
     R"(Ranks count tensor-parallel ones fastest, then data-parallel ones, then pipeline stages. Hosts are ordered so that tensor
 parallelism stays inside a host, the data-parallel ranks of a stage stay under one ToR set where they fit, else in one
 pod, and only stages are far apart. A rank's number on its host is its rail; no traffic changes rails in the network.
@@ -42,7 +42,7 @@ Examples:
   megascale-fabric place --topology topology.conf --hosts 'node[01-16]' --gpus-per-host 8 --tp 8 --pp 2 --dp 8
                          --format slurm > ranks && SLURM_HOSTFILE=ranks srun --distribution=arbitrary train)";
 
-struct Options {
+struct PlaceOptions {
   std::string topology, hosts, format, output, json;
   std::vector<std::string> before;
   uint32_t gpus_per_host = 0;
@@ -125,7 +125,8 @@ void print_row(FILE* out, const std::string& what, const std::vector<Candidate>&
   fmt::print(out, "\n");
 }
 
-void print_table(FILE* out, const Options& o, const Topology& t, const std::vector<Candidate>& candidates) {
+void print_table(FILE* out, const PlaceOptions& o, const Topology& t,
+                 const std::vector<Candidate>& candidates) {
   const Parallel& p = o.parallel;
   fmt::print(out, "{} ranks (tensor {}, pipeline {}, data {}) on {} of {} hosts of {}; {:.4g} parameters\n\n",
              p.ranks(), p.tensor, p.pipeline, p.data, candidates[0].placement.hosts.size(), t.hosts.size(),
@@ -160,7 +161,7 @@ nlohmann::ordered_json bytes_json(const Candidate& c) {
   return json;
 }
 
-nlohmann::ordered_json document_json(const Options& o, const std::vector<Candidate>& candidates) {
+nlohmann::ordered_json document_json(const PlaceOptions& o, const std::vector<Candidate>& candidates) {
   nlohmann::ordered_json json = to_json({o.parallel, o.model, candidates.back().placement});
   nlohmann::ordered_json before = nlohmann::json::array();
   for (size_t i = 0; i + 1 < candidates.size(); ++i) before.push_back(bytes_json(candidates[i]));
@@ -170,7 +171,7 @@ nlohmann::ordered_json document_json(const Options& o, const std::vector<Candida
   return json;
 }
 
-std::string formatted(const Options& o, const std::vector<Candidate>& candidates) {
+std::string formatted(const PlaceOptions& o, const std::vector<Candidate>& candidates) {
   const Placement& placement = candidates.back().placement;
   if (o.format == "hostfile") return hostfile(placement);
   if (o.format == "slurm") return slurm_hostfile(placement);
@@ -189,7 +190,7 @@ void write_text(const std::string& path, const std::string& text) {
   if (!file) throw std::runtime_error("the placement cannot be written to " + path);
 }
 
-std::vector<Candidate> candidates_of(const Options& o, const Topology& t) {
+std::vector<Candidate> candidates_of(const PlaceOptions& o, const Topology& t) {
   std::vector<uint32_t> hosts;
   if (o.hosts.empty()) {
     for (uint32_t i = 0; i < t.hosts.size(); ++i) hosts.push_back(i);
@@ -210,7 +211,7 @@ std::vector<Candidate> candidates_of(const Options& o, const Topology& t) {
   return candidates;
 }
 
-int run(const Options& o) {
+int place(const PlaceOptions& o) {
   const Topology topology = read_topology(o.topology, o.assume.assumed());
   const std::vector<Candidate> candidates = candidates_of(o, topology);
   // Standard output belongs to what a program reads, where that goes there.
@@ -221,7 +222,7 @@ int run(const Options& o) {
   return kAllWell;
 }
 
-void describe_job(CLI::App& command, Options& o) {
+void describe_job(CLI::App& command, PlaceOptions& o) {
   command.add_option("--topology", o.topology, "*.toml, *.conf (Slurm) or *.json (topograph)")->required();
   command.add_option("--tp", o.parallel.tensor, "tensor-parallel ranks")
       ->required()
@@ -276,24 +277,14 @@ void describe_model(CLI::App& command, TrainingModel& m) {
 }  // namespace
 
 void add_place(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlaceOptions>();
   CLI::App* command = app.add_subcommand(
       "place", "Order hosts for a job so that heavy traffic stays low in the fabric, and show the gain");
   describe_job(*command, *options);
   describe_model(*command, options->model);
   add_assume_options(*command, options->assume);
-  command->footer(kFooter);
-  command->callback([options, &exit_code] {
-    try {
-      exit_code = run(*options);
-    } catch (const std::invalid_argument& error) {
-      fmt::print(stderr, "megascale-fabric place: {}\n", error.what());
-      exit_code = kCalledWrongly;
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "megascale-fabric place: {}\n", error.what());
-      exit_code = kNotMeasured;
-    }
-  });
+  command->footer(kPlaceFooter);
+  command->callback([options, &exit_code] { exit_code = place(*options); });
 }
 
 }  // namespace megascale

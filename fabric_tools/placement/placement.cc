@@ -11,30 +11,29 @@
 namespace megascale {
 namespace {
 
-[[noreturn]] void fail(const std::string& why) { throw std::invalid_argument(why); }
-
 // Checks what holds of every placement, and says how many hosts are needed.
 uint32_t hosts_needed(const Topology& t, const std::vector<uint32_t>& hosts, uint32_t gpus,
                       const Parallel& p) {
-  if (gpus == 0) fail("a host needs at least one GPU");
+  if (gpus == 0) refuse("a host needs at least one GPU");
   if (p.tensor == 0 || p.pipeline == 0 || p.data == 0)
-    fail("tensor, pipeline and data parallelism must be at least 1");
+    refuse("tensor, pipeline and data parallelism must be at least 1");
   if (p.tensor > gpus || gpus % p.tensor != 0)
-    fail(fmt::format("{} tensor-parallel ranks do not fill hosts of {} GPUs: a group would leave its host",
-                     p.tensor, gpus));
+    refuse(fmt::format("{} tensor-parallel ranks do not fill hosts of {} GPUs: a group would leave its host",
+                       p.tensor, gpus));
   if (p.ranks() % gpus != 0)
-    fail(fmt::format("{} ranks ({} x {} x {}) are no multiple of the {} GPUs of a host", p.ranks(), p.tensor,
-                     p.pipeline, p.data, gpus));
+    refuse(fmt::format("{} ranks ({} x {} x {}) are no multiple of the {} GPUs of a host", p.ranks(),
+                       p.tensor, p.pipeline, p.data, gpus));
   if (p.ranks() / gpus > hosts.size())
-    fail(fmt::format("{} ranks ({} x {} x {}) need {} hosts with {} GPUs, and there are {}", p.ranks(),
-                     p.tensor, p.pipeline, p.data, p.ranks() / gpus, gpus, hosts.size()));
+    refuse(fmt::format("{} ranks ({} x {} x {}) need {} hosts with {} GPUs, and there are {}", p.ranks(),
+                       p.tensor, p.pipeline, p.data, p.ranks() / gpus, gpus, hosts.size()));
   std::vector<bool> seen(t.hosts.size(), false);
   for (const uint32_t host : hosts) {
-    if (seen[host]) fail(fmt::format("host {} is in the list twice", t.hosts[host].name));
+    if (seen[host]) refuse(fmt::format("host {} is in the list twice", t.hosts[host].name));
     seen[host] = true;
     if (t.hosts[host].nics != t.hosts[hosts[0]].nics)
-      fail(fmt::format("host {} has {} NICs and host {} has {}: their rails do not match", t.hosts[host].name,
-                       t.hosts[host].nics, t.hosts[hosts[0]].name, t.hosts[hosts[0]].nics));
+      refuse(fmt::format("host {} has {} NICs and host {} has {}: their rails do not match",
+                         t.hosts[host].name, t.hosts[host].nics, t.hosts[hosts[0]].name,
+                         t.hosts[hosts[0]].nics));
   }
   return static_cast<uint32_t>(p.ranks() / gpus);
 }

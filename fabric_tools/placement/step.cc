@@ -7,29 +7,30 @@
 #include <utility>
 
 namespace megascale {
-namespace {
 
-[[noreturn]] void fail(const std::string& why) { throw std::invalid_argument(why); }
+void refuse(const std::string& why) { throw std::invalid_argument(why); }
+
+namespace {
 
 void check(const TrainingModel& m, const Parallel& p) {
   if (p.tensor == 0 || p.pipeline == 0 || p.data == 0)
-    fail("tensor, pipeline and data parallelism must be at least 1");
-  if (p.ranks() > 10'000'000) fail(fmt::format("{} ranks are more than 10 million", p.ranks()));
+    refuse("tensor, pipeline and data parallelism must be at least 1");
+  if (p.ranks() > 10'000'000) refuse(fmt::format("{} ranks are more than 10 million", p.ranks()));
   const auto positive = [](const char* what, double value) {
-    if (!(value > 0)) fail(fmt::format("{} must be more than 0", what));
+    if (!(value > 0)) refuse(fmt::format("{} must be more than 0", what));
   };
   positive("the number of layers", m.layers), positive("the hidden size", m.hidden);
   positive("the sequence", m.sequence), positive("the micro-batch", m.micro_batch);
   positive("the number of micro-batches", m.micro_batches), positive("the bytes of a value", m.value_bytes);
   positive("the bytes of a gradient", m.gradient_bytes), positive("the GPU's FLOP/s", m.flops);
-  if (m.parameters < 0) fail("the number of parameters cannot be negative");
+  if (m.parameters < 0) refuse("the number of parameters cannot be negative");
   if (m.layers < p.pipeline)
-    fail(fmt::format("{} layers cannot be spread over {} pipeline stages", m.layers, p.pipeline));
+    refuse(fmt::format("{} layers cannot be spread over {} pipeline stages", m.layers, p.pipeline));
   const double replicas = double{1} * p.data * p.pipeline * m.micro_batches * 2;
   const double count = replicas * (1 + p.tensor) + 2.0 * p.tensor * p.pipeline;
   if (count > kMostCommunications)
-    fail(fmt::format("a step of {} micro-batches on {} ranks has {:.3g} communications, more than {:.3g}",
-                     m.micro_batches, p.ranks(), count, kMostCommunications));
+    refuse(fmt::format("a step of {} micro-batches on {} ranks has {:.3g} communications, more than {:.3g}",
+                       m.micro_batches, p.ranks(), count, kMostCommunications));
 }
 
 // What a stage does next: the forward or the backward pass of a micro-batch.

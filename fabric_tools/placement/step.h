@@ -4,12 +4,15 @@
 // the data-parallel ranks (ZeRO stage 1: Rajbhandari et al., SC 2020, section 7).
 #pragma once
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "cc/units.h"
 
 namespace megascale {
+
+[[noreturn]] void refuse(const std::string& why);  // throws std::invalid_argument
 
 // Ranks count tensor-parallel ones fastest, then data-parallel ones, then pipeline stages.
 struct Parallel {

@@ -4,10 +4,6 @@
 
 namespace megascale::sim {
 
-std::string name_of(const Topology& topology, End end) {
-  return end.kind == End::Kind::kNic ? nic_name(topology, end.index) : topology.switches[end.index].name;
-}
-
 RouteSearch::RouteSearch(const Topology& topology)
     : topology_(topology), first_(topology.switches.size() + 1), rings_(1) {
   const auto joins_switches = [](const Link& l) {

@@ -18,8 +18,6 @@ namespace megascale::sim {
 constexpr uint32_t up_port(uint32_t link) { return 2 * link; }
 constexpr uint32_t down_port(uint32_t link) { return 2 * link + 1; }
 
-std::string name_of(const Topology&, End);  // for people
-
 class Routes {
  public:
   explicit Routes(const Topology&);

@@ -9,10 +9,11 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "fabric_tools/topology/bounds.h"
+
 namespace megascale {
 namespace {
 
-constexpr double kLeastRate = 1e6, kMostRate = 1e14;
 constexpr size_t kShown = 3;  // of each kind of problem
 
 // Collects problems of one kind and throws them together.
@@ -31,10 +32,6 @@ class Problems {
   std::string text_;
   size_t count_ = 0;
 };
-
-std::string name_of(const Topology& t, const End& end) {
-  return end.kind == End::Kind::kNic ? nic_name(t, end.index) : t.switches[end.index].name;
-}
 
 bool is_plain(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](char c) {

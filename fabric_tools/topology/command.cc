@@ -20,7 +20,7 @@
 namespace megascale {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kTopologyFooter =
     R"(Reads this project's TOML (docs/topology.md), Slurm's topology.conf or topograph's graph JSON, by the file's ending.
 Exits 0 when the topology is sound, 1 when it is not, and says what is wrong: a NIC on another rail's ToR, ToR sets of
 unequal size, hosts between which there is no way, more cables than ports.
@@ -29,7 +29,7 @@ Examples:
   megascale-fabric topology configs/fabric/megascale-512.toml
   megascale-fabric topology topology.conf --assume-nics 8 --write fabric.toml    keep it, then set the true speeds)";
 
-struct Options {
+struct TopologyOptions {
   std::string file, write, json;
   AssumeOptions assume;
 };
@@ -89,7 +89,7 @@ nlohmann::ordered_json to_json(const Topology& t) {
   return json;
 }
 
-int run(const Options& o) {
+int check_topology(const TopologyOptions& o) {
   const Assumed assumed = o.assume.assumed();
   if (std::ifstream file(o.file); !file)
     throw std::invalid_argument("the topology " + o.file + " cannot be opened");
@@ -114,25 +114,15 @@ int run(const Options& o) {
 }  // namespace
 
 void add_topology(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopologyOptions>();
   CLI::App* command =
       app.add_subcommand("topology", "Check a topology, tell what it is made of, keep it in our form");
   command->add_option("file", options->file, "*.toml, *.conf (Slurm) or *.json (topograph)")->required();
   command->add_option("--write", options->write, "write it to this file, host by host and cable by cable");
   command->add_option("--json", options->json, "write the summary to this file too; - is standard output");
   add_assume_options(*command, options->assume);
-  command->footer(kFooter);
-  command->callback([options, &exit_code] {
-    try {
-      exit_code = run(*options);
-    } catch (const std::invalid_argument& error) {
-      fmt::print(stderr, "megascale-fabric topology: {}\n", error.what());
-      exit_code = kCalledWrongly;
-    } catch (const std::exception& error) {
-      fmt::print(stderr, "megascale-fabric topology: {}\n", error.what());
-      exit_code = kNotMeasured;
-    }
-  });
+  command->footer(kTopologyFooter);
+  command->callback([options, &exit_code] { exit_code = check_topology(*options); });
 }
 
 }  // namespace megascale

@@ -4,14 +4,10 @@
 #include <numeric>
 
 namespace megascale {
-namespace {
-
 uint32_t root_of(std::vector<uint32_t>& parents, uint32_t i) {
   while (parents[i] != i) i = parents[i] = parents[parents[i]];
   return i;
 }
-
-}  // namespace
 
 Reach::Reach(const Topology& t) : topology_(t) {
   std::vector<uint32_t> parents(t.switches.size());

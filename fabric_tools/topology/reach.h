@@ -6,6 +6,9 @@
 
 namespace megascale {
 
+// Of groups kept as parents: the one that stands for all of the group of `i`. Shortens the way to it.
+uint32_t root_of(std::vector<uint32_t>& parents, uint32_t i);
+
 class Reach {
  public:
   explicit Reach(const Topology&);

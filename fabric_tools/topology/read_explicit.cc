@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "fabric_tools/topology/bounds.h"
 #include "fabric_tools/topology/sets.h"
 #include "fabric_tools/topology/toml_fields.h"
 
 namespace megascale {
 namespace {
-
-constexpr uint32_t kMostRails = 64, kMostTiers = 8, kMostGroups = 1'000'000;
 
 class Explicit {
  public:

@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "fabric_tools/topology/bounds.h"
 #include "fabric_tools/topology/check.h"
 #include "fabric_tools/topology/generate.h"
 #include "fabric_tools/topology/read.h"
@@ -14,7 +15,6 @@ namespace {
 
 constexpr uint32_t kMostHosts = 2'000'000'000;  // that they also fit into memory is checked later
 constexpr uint32_t kMostPorts = 65'536;
-constexpr uint32_t kMostRails = 64;
 
 std::string tier_name(uint32_t i, size_t tiers) {
   if (i == 0) return "tor";

@@ -9,11 +9,6 @@
 namespace megascale {
 namespace {
 
-uint32_t root_of(std::vector<uint32_t>& parents, uint32_t i) {
-  while (parents[i] != i) i = parents[i] = parents[parents[i]];
-  return i;
-}
-
 // The switches of a host, each once.
 std::vector<uint32_t> switches_of(const Topology& t, const Host& host) {
   std::vector<uint32_t> switches;

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "fabric_tools/topology/bounds.h"
 #include "transport/base/quantity.h"
 
 namespace megascale {
 namespace {
 
-constexpr double kLeastRate = 1e6, kMostRate = 1e14;
 constexpr Duration kLongestDelay = 1s;
 
 }  // namespace

@@ -10,6 +10,10 @@ std::string nic_name(const Topology& t, uint32_t nic) {
   return fmt::format("{}/{}", t.hosts[t.nics[nic].host].name, t.nics[nic].rail);
 }
 
+std::string name_of(const Topology& t, const End& end) {
+  return end.kind == End::Kind::kNic ? nic_name(t, end.index) : t.switches[end.index].name;
+}
+
 uint32_t set_of_host(const Topology& t, uint32_t host) {
   std::vector<uint32_t> sets;
   for (uint32_t i = 0; i < t.hosts[host].nics; ++i) sets.push_back(t.tor_of(t.hosts[host].first_nic + i).set);

@@ -6,17 +6,12 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "fabric_tools/topology/bounds.h"
 #include "fabric_tools/topology/generate.h"
 #include "fabric_tools/topology/sets.h"
 #include "transport/base/quantity.h"
 
 namespace megascale {
-namespace {
-
-constexpr uint32_t kMostTiers = 8;
-
-}  // namespace
-
 void Tree::fail(const std::string& why) const {
   throw std::invalid_argument(fmt::format("{}: {}", source_, why));
 }

@@ -20,10 +20,6 @@ std::string quoted(const std::string& name) {
   return text + '"';
 }
 
-std::string name_of(const Topology& t, const End& end) {
-  return end.kind == End::Kind::kNic ? nic_name(t, end.index) : t.switches[end.index].name;
-}
-
 bool alike(const Link& a, const Link& b) {
   return a.low == b.low && a.high == b.high && a.rate == b.rate && a.delay == b.delay;
 }

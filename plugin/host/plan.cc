@@ -6,7 +6,7 @@
 namespace megascale::host {
 namespace {
 
-constexpr uint32_t kSmallestChunk = 16 << 10;  // below it a message costs more than its pipelining gives
+constexpr uint32_t kSmallestPiece = 16 << 10;  // below it a message costs more than its pipelining gives
 
 struct Range {
   uint64_t offset = 0;
@@ -21,7 +21,7 @@ int modulo(int n, int ranks) { return ((n % ranks) + ranks) % ranks; }
 // How a segment of so many bytes is cut so that a block's pipeline is filled.
 uint32_t chunk_for(uint64_t segment, uint32_t largest) {
   const uint64_t even = round_up(ceil_div(segment, kChunksPerSegment), kAlignment);
-  return static_cast<uint32_t>(std::min<uint64_t>(largest, std::max<uint64_t>(even, kSmallestChunk)));
+  return static_cast<uint32_t>(std::min<uint64_t>(largest, std::max<uint64_t>(even, kSmallestPiece)));
 }
 
 // The k-th chunk of a segment that begins at `offset`; empty past its end.

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr auto kFirstPause = 20ms;
 constexpr auto kLongestPause = 500ms;
 constexpr auto kDialTimeout = 3s;
-constexpr auto kHandshakeTimeout = 10s;
+constexpr auto kGreeting = 10s;
 
 class Member final : public Rendezvous::Core {
  public:
@@ -66,7 +66,7 @@ class Member final : public Rendezvous::Core {
 
   void introduce(Tcp::socket connected) {
     socket_ = std::make_shared<FramedSocket>(std::move(connected));
-    socket_->set_deadline(kHandshakeTimeout, "it does not greet");
+    socket_->set_deadline(kGreeting, "it does not greet");
     socket_->start([this](const wire::Header& header, std::string& body) { hear(header, body); },
                    [this](const std::string& reason) { ended(reason); });
   }

@@ -12,7 +12,7 @@ using boost::system::error_code;
 using Tcp = asio::ip::tcp;
 using namespace std::chrono_literals;
 
-constexpr auto kHandshakeTimeout = 5s;
+constexpr auto kIntroduction = 5s;
 constexpr size_t kMaxStrangers = 128;  // beside those that are expected
 
 std::string list(const std::set<int>& ranks) {
@@ -88,7 +88,7 @@ class Root final : public Rendezvous::Core {
     auto session = std::make_shared<Session>();
     session->socket = std::make_shared<FramedSocket>(std::move(socket));
     strangers_.insert(session);
-    session->socket->set_deadline(kHandshakeTimeout, "it did not introduce itself in time");
+    session->socket->set_deadline(kIntroduction, "it did not introduce itself in time");
     session->socket->start(
         [this, session](const wire::Header& header, std::string& body) { hear(session, header, body); },
         [this, session](const std::string& reason) { ended(session, reason); });

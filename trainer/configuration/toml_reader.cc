@@ -25,7 +25,7 @@ struct TomlReader::Contents {
 
 namespace {
 
-constexpr uintmax_t kMostBytes = 1 << 20;  // a configuration is a page, not a data set
+constexpr uintmax_t kLargestFile = 1 << 20;  // a configuration is a page, not a data set
 
 const char* kind(const toml::node& node) {
   switch (node.type()) {
@@ -60,9 +60,9 @@ std::string text_of(const std::filesystem::path& file) {
   if (error)
     throw ConfigurationError(
         fmt::format("cannot read the configuration {}: {}", file.string(), error.message()));
-  if (size > kMostBytes)
+  if (size > kLargestFile)
     throw ConfigurationError(fmt::format("the configuration {} has {} bytes; more than {} is not one",
-                                         file.string(), size, kMostBytes));
+                                         file.string(), size, kLargestFile));
   std::ifstream stream(file, std::ios::binary);
   std::string text(size, '\0');
   if (!stream.read(text.data(), static_cast<std::streamsize>(size)))

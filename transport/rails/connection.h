@@ -46,6 +46,9 @@ struct Request {
   bool done = false;
 };
 
+// The lowest n bits: the first n chunks of a message.
+constexpr uint64_t ones(int n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
+
 class Connection : public Sink {
  public:
   enum class State : uint8_t { connecting, open, closed, failed };

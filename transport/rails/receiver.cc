@@ -9,8 +9,6 @@
 
 namespace megascale {
 namespace {
-constexpr uint64_t ones(int n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
-
 // Small messages run ahead of their grants, so a STATE can wait until several are due, or until it has been
 // quiet for so long.
 constexpr Duration kLazy = 20us;

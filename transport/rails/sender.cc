@@ -12,8 +12,6 @@
 namespace megascale {
 namespace {
 
-constexpr uint64_t ones(int n) { return n >= 64 ? ~0ull : (1ull << n) - 1; }
-
 // Between the dials of two paths after a loss: the better path gets this head start.
 constexpr Duration kStagger = 20ms, kStaggerAtFirst = 250ms;
 

@@ -10,7 +10,7 @@ namespace megascale {
 namespace {
 
 // Numbers that are easy to multiply: an activation is 2 x 10 x 100 x 2 = 4,000 bytes.
-TrainingModel small_model() {
+TrainingModel four_layers() {
   return {.layers = 4,
           .hidden = 100,
           .sequence = 10,
@@ -31,7 +31,7 @@ std::vector<Communication> of(const TrainingStep& step, Dimension dimension) {
 }
 
 TEST(Step, TensorParallelRanksReduceTheirActivations) {
-  const TrainingStep step = step_of(small_model(), {.tensor = 2, .pipeline = 2, .data = 3});
+  const TrainingStep step = step_of(four_layers(), {.tensor = 2, .pipeline = 2, .data = 3});
   const auto passes = of(step, Dimension::kTensor);
   EXPECT_EQ(passes.size(), 2u * 3 * 3 * 2);  // stages, replicas, micro-batches, directions
   for (const Communication& c : passes) {
@@ -43,14 +43,14 @@ TEST(Step, TensorParallelRanksReduceTheirActivations) {
 }
 
 TEST(Step, ComputesForwardHalfAsLongAsBackward) {
-  const TrainingStep step = step_of(small_model(), {.tensor = 2, .pipeline = 2, .data = 1});
+  const TrainingStep step = step_of(four_layers(), {.tensor = 2, .pipeline = 2, .data = 1});
   // 2 FLOPs x 8000 / 4 parameters x 20 tokens at 1 GFLOP/s.
   EXPECT_EQ(step.communications[0].compute, 80us);
   EXPECT_EQ(of(step, Dimension::kTensor).back().compute, 160us);
 }
 
 TEST(Step, PipelineNeighboursSendTheirShareForwardAndBackward) {
-  const TrainingStep step = step_of(small_model(), {.tensor = 2, .pipeline = 3, .data = 1});
+  const TrainingStep step = step_of(four_layers(), {.tensor = 2, .pipeline = 3, .data = 1});
   const auto sends = of(step, Dimension::kPipeline);
   EXPECT_EQ(sends.size(), 2u * 3 * 2 * 2);  // boundaries, micro-batches, directions, shards
   size_t forward = 0;
@@ -65,7 +65,7 @@ TEST(Step, PipelineNeighboursSendTheirShareForwardAndBackward) {
 }
 
 TEST(Step, DataParallelRanksReduceGradientsAndGatherParameters) {
-  const TrainingStep step = step_of(small_model(), {.tensor = 2, .pipeline = 2, .data = 4});
+  const TrainingStep step = step_of(four_layers(), {.tensor = 2, .pipeline = 2, .data = 4});
   const auto ends = of(step, Dimension::kData);
   ASSERT_EQ(ends.size(), 2u * 2 * 2);  // stages, shards, both
   EXPECT_EQ(ends[0].kind, CommunicationKind::kReduceScatter);
@@ -79,7 +79,7 @@ TEST(Step, DataParallelRanksReduceGradientsAndGatherParameters) {
 TEST(Step, NothingWaitsForWhatComesLater) {
   for (const uint32_t stages : {1u, 2u, 4u}) {
     for (const uint32_t micro_batches : {1u, 2u, 7u}) {
-      TrainingModel m = small_model();
+      TrainingModel m = four_layers();
       m.micro_batches = micro_batches;
       const TrainingStep step = step_of(m, {.tensor = 1, .pipeline = stages, .data = 2});
       for (uint32_t i = 0; i < step.communications.size(); ++i) {
@@ -92,7 +92,7 @@ TEST(Step, NothingWaitsForWhatComesLater) {
 }
 
 TEST(Step, AStageWaitsForItsInputAndForItself) {
-  TrainingModel m = small_model();
+  TrainingModel m = four_layers();
   m.micro_batches = 1;
   const auto all = step_of(m, {.tensor = 1, .pipeline = 2, .data = 1}).communications;
   // forward 0, send, forward 1, backward 1, send, backward 0
@@ -114,15 +114,15 @@ TEST(Step, ParametersFollowFromTheShape) {
 }
 
 TEST(Step, RefusesWhatDoesNotFitTogether) {
-  EXPECT_THROW(step_of(small_model(), {.pipeline = 5}), std::invalid_argument);
-  EXPECT_THROW(step_of(small_model(), {.data = 0}), std::invalid_argument);
-  EXPECT_THROW(step_of(small_model(), {.data = 20'000'000}), std::invalid_argument);
-  TrainingModel m = small_model();
+  EXPECT_THROW(step_of(four_layers(), {.pipeline = 5}), std::invalid_argument);
+  EXPECT_THROW(step_of(four_layers(), {.data = 0}), std::invalid_argument);
+  EXPECT_THROW(step_of(four_layers(), {.data = 20'000'000}), std::invalid_argument);
+  TrainingModel m = four_layers();
   m.micro_batches = 1'000'000'000;
   EXPECT_THROW(step_of(m, {.pipeline = 2}), std::invalid_argument);
   m.micro_batches = 0;
   EXPECT_THROW(step_of(m, {}), std::invalid_argument);
-  m = small_model(), m.flops = 0;
+  m = four_layers(), m.flops = 0;
   EXPECT_THROW(step_of(m, {}), std::invalid_argument);
 }
 

@@ -15,11 +15,6 @@
 namespace megascale::sim {
 namespace {
 
-Result run(const Setup& setup, std::vector<Send> sends) {
-  Sends traffic(std::move(sends));
-  return simulate(setup, traffic);
-}
-
 // What a controller was told, and answers that the test chooses.
 struct Log {
   PathFacts facts;

@@ -13,11 +13,6 @@ namespace {
 
 constexpr double kPacketTime = 332.8;  // ns, 4160 bytes at 100 Gbit/s
 
-Result run(const Setup& setup, std::vector<Send> sends) {
-  Sends traffic(std::move(sends));
-  return simulate(setup, traffic);
-}
-
 TEST(Ecn, NothingIsMarkedUpToTheLowerThresholdAllAboveTheUpper) {
   const Topology t = single_switch(3);
   sim::Setup setup = plain(t);

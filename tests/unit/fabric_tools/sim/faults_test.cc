@@ -13,11 +13,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Result run(const Setup& setup, std::vector<Send> sends) {
-  Sends traffic(std::move(sends));
-  return simulate(setup, traffic);
-}
-
 Fault fault(Duration at, std::optional<Duration> lasts, std::string low, std::string high = {},
             double rate = 0) {
   return {at, lasts, std::move(low), std::move(high), rate};

@@ -139,4 +139,9 @@ Setup plain(const Topology& topology) {
   return setup;
 }
 
+Result run(const Setup& setup, std::vector<Send> sends) {
+  Sends traffic(std::move(sends));
+  return simulate(setup, traffic);
+}
+
 }  // namespace megascale::sim

@@ -59,6 +59,8 @@ std::vector<Send> incast(uint32_t senders, Bytes);
 std::vector<Send> permutation(uint32_t nics, Bytes, uint64_t seed);
 std::vector<Send> all_to_all(uint32_t nics, Bytes);
 
+Result run(const Setup&, std::vector<Send>);
+
 // A setup without marking, so that only what a test is about happens.
 Setup plain(const Topology&);
 

@@ -13,11 +13,6 @@ namespace {
 
 using testing::HasSubstr;
 
-Result run(const Setup& setup, std::vector<Send> sends) {
-  Sends traffic(std::move(sends));
-  return simulate(setup, traffic);
-}
-
 // 489 packets of 4160 bytes at 100 Gbit/s, over 6 links of 1 us and 5 switches that receive each packet
 // whole: 489 x 332.8 ns + 6 us + 5 x 332.8 ns.
 TEST(Simulation, OneFlowTakesWhatTheWireTakes) {

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string complaint(const std::string& text) {
+std::string toml_complaint(const std::string& text) {
   try {
     read_topology_toml(text, "f.toml");
   } catch (const std::invalid_argument& error) {
@@ -87,22 +87,23 @@ TEST(ReadTopology, ReadsAClos) {
 }
 
 TEST(ReadTopology, SaysFileLineAndWhatWouldBeRight) {
-  EXPECT_THAT(complaint("kind = \"ring\"\n"), HasSubstr("f.toml:1: `kind` must be clos"));
-  EXPECT_THAT(complaint(""), HasSubstr("f.toml:1: `kind`"));
-  EXPECT_THAT(complaint("kind = "), HasSubstr("f.toml:1:"));
-  EXPECT_THAT(complaint(with("nics = 2", "nics = 0")), HasSubstr("f.toml:4: `nics` must be a whole number"));
-  EXPECT_THAT(complaint(with("nics = 2", "nics = -1")), HasSubstr("`nics`"));
-  EXPECT_THAT(complaint(with("nics = 2", "nics = 1.5")), HasSubstr("`nics`"));
-  EXPECT_THAT(complaint(with("nics = 2", "nic = 2")),
+  EXPECT_THAT(toml_complaint("kind = \"ring\"\n"), HasSubstr("f.toml:1: `kind` must be clos"));
+  EXPECT_THAT(toml_complaint(""), HasSubstr("f.toml:1: `kind`"));
+  EXPECT_THAT(toml_complaint("kind = "), HasSubstr("f.toml:1:"));
+  EXPECT_THAT(toml_complaint(with("nics = 2", "nics = 0")),
+              HasSubstr("f.toml:4: `nics` must be a whole number"));
+  EXPECT_THAT(toml_complaint(with("nics = 2", "nics = -1")), HasSubstr("`nics`"));
+  EXPECT_THAT(toml_complaint(with("nics = 2", "nics = 1.5")), HasSubstr("`nics`"));
+  EXPECT_THAT(toml_complaint(with("nics = 2", "nic = 2")),
               HasSubstr("unknown key `nic` in [hosts]; known are count"));
-  EXPECT_THAT(complaint(with("count = 8", "")), HasSubstr("[hosts] lacks `count`"));
-  EXPECT_THAT(complaint(with("\"200G\"", "\"0G\"")), HasSubstr("f.toml:8: `rate` must be a rate"));
-  EXPECT_THAT(complaint(with("\"200G\"", "200")), HasSubstr("`rate` must be a rate"));
-  EXPECT_THAT(complaint(with("\"500ns\"", "\"-1us\"")), HasSubstr("`delay` must be a time"));
-  EXPECT_THAT(complaint(with("\"500ns\"", "\"2s\"")), HasSubstr("`delay` must be a time"));
-  EXPECT_THAT(complaint(with("up = 2", "up = 20")), HasSubstr("f.toml: tier `tor`"));
-  EXPECT_THAT(complaint(with("count = 8", "count = 1000000000")), HasSubstr("GB of memory"));
-  EXPECT_THAT(complaint(with("per_set = 4", "per_set = 3")), HasSubstr("no multiple"));
+  EXPECT_THAT(toml_complaint(with("count = 8", "")), HasSubstr("[hosts] lacks `count`"));
+  EXPECT_THAT(toml_complaint(with("\"200G\"", "\"0G\"")), HasSubstr("f.toml:8: `rate` must be a rate"));
+  EXPECT_THAT(toml_complaint(with("\"200G\"", "200")), HasSubstr("`rate` must be a rate"));
+  EXPECT_THAT(toml_complaint(with("\"500ns\"", "\"-1us\"")), HasSubstr("`delay` must be a time"));
+  EXPECT_THAT(toml_complaint(with("\"500ns\"", "\"2s\"")), HasSubstr("`delay` must be a time"));
+  EXPECT_THAT(toml_complaint(with("up = 2", "up = 20")), HasSubstr("f.toml: tier `tor`"));
+  EXPECT_THAT(toml_complaint(with("count = 8", "count = 1000000000")), HasSubstr("GB of memory"));
+  EXPECT_THAT(toml_complaint(with("per_set = 4", "per_set = 3")), HasSubstr("no multiple"));
 }
 
 TEST(ReadTopology, RefusesFilesThatAreNone) {
@@ -168,10 +169,10 @@ delay = "1us"
 )";
 
 TEST(ReadTopology, ExplicitFormNamesUnknownAndDoubleThings) {
-  EXPECT_EQ(complaint(kExplicit), "");
+  EXPECT_EQ(toml_complaint(kExplicit), "");
   const auto edited = [](const std::string& from, const std::string& to) {
     std::string text = kExplicit;
-    return complaint(text.replace(text.find(from), from.size(), to));
+    return toml_complaint(text.replace(text.find(from), from.size(), to));
   };
   EXPECT_THAT(edited("low = \"a/0\"", "low = \"a/1\""),
               HasSubstr("f.toml:8: `a/1` is neither a switch nor a NIC"));
@@ -179,8 +180,9 @@ TEST(ReadTopology, ExplicitFormNamesUnknownAndDoubleThings) {
   EXPECT_THAT(edited("name = \"b\"", "name = \"a\""), HasSubstr("`a/0` is given twice"));
   EXPECT_THAT(edited("high = \"s\"", "high = \"b/0\""), HasSubstr("`high` must be a switch"));
   EXPECT_THAT(edited("name = \"s\"", "name = \"s\"\ntier = 8"), HasSubstr("`tier` must be"));
-  EXPECT_THAT(complaint("kind = \"explicit\"\n[[host]]\nname = \"a\"\n"), HasSubstr("[[switch]] is needed"));
-  EXPECT_THAT(complaint(std::string(kExplicit) + "[[host]]\nname = \"c\"\n"),
+  EXPECT_THAT(toml_complaint("kind = \"explicit\"\n[[host]]\nname = \"a\"\n"),
+              HasSubstr("[[switch]] is needed"));
+  EXPECT_THAT(toml_complaint(std::string(kExplicit) + "[[host]]\nname = \"c\"\n"),
               HasSubstr("NIC c/0 has 0 links"));
 }
 
