@@ -11,8 +11,8 @@
 namespace megascale {
 namespace {
 
-constexpr char kPrefix[] = "megascale: ";
-constexpr size_t kPrefixSize = sizeof(kPrefix) - 1;
+constexpr char kOpening[] = "megascale: ";
+constexpr size_t kOpeningSize = sizeof(kOpening) - 1;
 constexpr size_t kMaxLine = 2048;
 constexpr char kCut[] = " ...";
 
@@ -43,9 +43,9 @@ bool logs(Level level) { return level <= most.load(std::memory_order_relaxed); }
 void logf(Level level, const char* format, ...) {
   if (!logs(level)) return;
   const int saved_errno = errno;
-  char line[kPrefixSize + kMaxLine + sizeof kCut + 1];
-  std::memcpy(line, kPrefix, kPrefixSize);
-  char* text = line + kPrefixSize;
+  char line[kOpeningSize + kMaxLine + sizeof kCut + 1];
+  std::memcpy(line, kOpening, kOpeningSize);
+  char* text = line + kOpeningSize;
 
   va_list arguments;
   va_start(arguments, format);
@@ -61,7 +61,7 @@ void logf(Level level, const char* format, ...) {
   if (LogFunction function = sink.load(std::memory_order_acquire)) {
     function(level, text);
   } else {
-    write_to_stderr(line, kPrefixSize + size);
+    write_to_stderr(line, kOpeningSize + size);
   }
   errno = saved_errno;
 }

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace megascale {
+namespace megascale::barre_test {
 namespace {
 
 constexpr PathFacts kPath{.line_rate = Rate::gigabits(100), .packet = 1000, .base_rtt = 10us};
@@ -60,4 +60,4 @@ TEST(Barre, WithoutFeedbackForLongerThanAnRttTheRateIsAQuarter) {
 }
 
 }  // namespace
-}  // namespace megascale
+}  // namespace megascale::barre_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace megascale {
+namespace megascale::dcqcn_test {
 namespace {
 
 constexpr double kGiga = 1e9;
@@ -170,4 +170,4 @@ TEST(Dcqcn, BackAtLineRateItAsksForNoMoreTicks) {
 }
 
 }  // namespace
-}  // namespace megascale
+}  // namespace megascale::dcqcn_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace megascale {
+namespace megascale::hpcc_test {
 namespace {
 
 // 100 Gb/s and 10 us: 125,000 bytes. The step is 125,000 x 0.05 / 16 = 390.625 bytes.
@@ -86,4 +86,4 @@ TEST_F(Hpcc, AnotherPathAndTwoReportsOfOneInstantTellNothing) {
 }
 
 }  // namespace
-}  // namespace megascale
+}  // namespace megascale::hpcc_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace megascale {
+namespace megascale::hybrid_test {
 namespace {
 
 // 100 Gb/s, 12 us, packets of 1000 bytes: the product of rate and base RTT is 150 packets.
@@ -198,4 +198,4 @@ TEST(Hybrid, AfterATimeoutThePathIsFoundAnew) {
 }
 
 }  // namespace
-}  // namespace megascale
+}  // namespace megascale::hybrid_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace megascale {
+namespace megascale::nscc_test {
 namespace {
 
 // 100 Gb/s and 12 us, for which the constants are given: 150,000 bytes; at most 225,000.
@@ -78,4 +78,4 @@ TEST(Nscc, ANotificationIsAMarkOnTheNextAcknowledgement) {
 }
 
 }  // namespace
-}  // namespace megascale
+}  // namespace megascale::nscc_test

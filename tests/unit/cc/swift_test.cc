@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace megascale {
+namespace megascale::swift_test {
 namespace {
 
 // 100 Gb/s, 10 us, packets of 1000 bytes: the product of rate and base RTT is 125 packets.
@@ -119,4 +119,4 @@ TEST(Swift, ASlowHostHasAWindowOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace megascale
+}  // namespace megascale::swift_test

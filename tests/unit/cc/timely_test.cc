@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace megascale {
+namespace megascale::timely_test {
 namespace {
 
 // A port of 10 Gb/s, so that steps are those of the paper: 10 Mb/s.
@@ -73,4 +73,4 @@ TEST(Timely, StepsGrowWithThePort) {
 }
 
 }  // namespace
-}  // namespace megascale
+}  // namespace megascale::timely_test

@@ -32,6 +32,11 @@ inline bool eventually(const std::function<bool()>& condition, Duration limit = 
   return condition();
 }
 
+// The only chunk of a message.
+inline Chunk whole(MessageId m, Bytes total) {
+  return {.message = m, .total = total, .chunk_bytes = Chunk::cut(total, total ? total : 128), .index = 0};
+}
+
 // Connected, tuned and non-blocking: {the end that dialled, the end that accepted}.
 inline std::pair<Socket, Socket> connected(const Tuning& tuning = {}) {
   uint16_t port = 0;

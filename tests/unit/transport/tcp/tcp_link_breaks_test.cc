@@ -6,10 +6,6 @@
 namespace megascale::tcp {
 namespace {
 
-Chunk whole(MessageId m, Bytes total) {
-  return {.message = m, .total = total, .chunk_bytes = Chunk::cut(total, total ? total : 128), .index = 0};
-}
-
 struct Victim {
   Socket other;
   std::unique_ptr<TcpLink> link;

@@ -7,10 +7,6 @@
 namespace megascale::tcp {
 namespace {
 
-Chunk whole(MessageId m, Bytes total) {
-  return {.message = m, .total = total, .chunk_bytes = Chunk::cut(total, total ? total : 128), .index = 0};
-}
-
 struct Ends {
   std::unique_ptr<TcpLink> out, in;
   Notes out_notes, in_notes;

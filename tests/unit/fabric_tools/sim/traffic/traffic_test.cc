@@ -21,7 +21,7 @@ Played play(const Topology& topology, const std::string& spec, uint64_t seed = 1
   return r;
 }
 
-std::string complaint(const std::string& spec, const Topology& topology = small_topology(4, 2)) {
+std::string complaint_about(const std::string& spec, const Topology& topology = small_topology(4, 2)) {
   try {
     make_traffic({.spec = spec}, topology);
   } catch (const std::invalid_argument& error) {
@@ -216,7 +216,7 @@ TEST(Traffic, RandomPairsArriveAtTheWantedLoad) {
 TEST(Traffic, TheLoadOfRandomPairsMayComeFromOutside) {
   const auto traffic = make_traffic({.spec = "random:10KB:for=1ms", .load = 0.25}, small_topology(16, 1));
   EXPECT_NEAR(traffic->messages(), 5000, 1);
-  EXPECT_THAT(complaint("random:10KB"), HasSubstr("`load' is missing"));
+  EXPECT_THAT(complaint_about("random:10KB"), HasSubstr("`load' is missing"));
 }
 
 TEST(Traffic, AVictimSendsAsLongAsTheOthers) {
@@ -249,33 +249,33 @@ TEST(Traffic, WithoutItsEndlessPartsOnlyTheForegroundIsLeft) {
 }
 
 TEST(Traffic, WhatIsWrongIsQuotedWithWhatWouldBeRight) {
-  EXPECT_THAT(complaint("permutation:0"), AllOf(HasSubstr("permutation:0"), HasSubstr("1 to 1TB")));
-  EXPECT_THAT(complaint("permutation:-5KB"), HasSubstr("cannot be `-5KB'"));
-  EXPECT_THAT(complaint("permutation"), HasSubstr("its `bytes' is missing"));
-  EXPECT_THAT(complaint("permutation:1KB:within=pod"), HasSubstr("all, rail or tor"));
-  EXPECT_THAT(complaint("permutation:1KB:colour=red"), HasSubstr("it knows no `colour'"));
-  EXPECT_THAT(complaint("permutation:1KB:all:8:9"), HasSubstr("`9' is too much"));
-  EXPECT_THAT(complaint("flow:bytes=1KB:bytes=2KB"), HasSubstr("`bytes' is given twice"));
-  EXPECT_THAT(complaint("permutation:1KB:sources=1"), HasSubstr("2 to 8"));
-  EXPECT_THAT(complaint("storm:1KB"), AllOf(HasSubstr("`storm' is none of"), HasSubstr("all_to_all")));
-  EXPECT_THAT(complaint(""), HasSubstr("`' is none of"));
-  EXPECT_THAT(complaint("incast:1000000000:1KB"), HasSubstr("1 to 1000000"));
-  EXPECT_THAT(complaint("incast:2.5:1KB"), HasSubstr("whole number"));
-  EXPECT_THAT(complaint("incast:2:1KB:to=host9/0"), HasSubstr("0 to 7, or host0/0 to host3/1"));
-  EXPECT_THAT(complaint("flow:1KB:from=3:to=3"), HasSubstr("same NIC"));
-  EXPECT_THAT(complaint("flow:1KB:at=later"), HasSubstr("cannot be `later'"));
-  EXPECT_THAT(complaint("ring_all_reduce:1KB:ranks=3"), HasSubstr("leave one rank alone"));
-  EXPECT_THAT(complaint("random:1:load=1:for=1h"), HasSubstr("messages, more than"));
-  EXPECT_THAT(complaint("victim"), HasSubstr("never end"));
-  EXPECT_THAT(complaint("trace:/nowhere/at-all"), HasSubstr("/nowhere/at-all cannot be read"));
-  EXPECT_THAT(complaint("trace:/tmp"), HasSubstr("it is a folder"));
-  EXPECT_THAT(complaint("trace:/dev/null"), HasSubstr("trace /dev/null"));
+  EXPECT_THAT(complaint_about("permutation:0"), AllOf(HasSubstr("permutation:0"), HasSubstr("1 to 1TB")));
+  EXPECT_THAT(complaint_about("permutation:-5KB"), HasSubstr("cannot be `-5KB'"));
+  EXPECT_THAT(complaint_about("permutation"), HasSubstr("its `bytes' is missing"));
+  EXPECT_THAT(complaint_about("permutation:1KB:within=pod"), HasSubstr("all, rail or tor"));
+  EXPECT_THAT(complaint_about("permutation:1KB:colour=red"), HasSubstr("it knows no `colour'"));
+  EXPECT_THAT(complaint_about("permutation:1KB:all:8:9"), HasSubstr("`9' is too much"));
+  EXPECT_THAT(complaint_about("flow:bytes=1KB:bytes=2KB"), HasSubstr("`bytes' is given twice"));
+  EXPECT_THAT(complaint_about("permutation:1KB:sources=1"), HasSubstr("2 to 8"));
+  EXPECT_THAT(complaint_about("storm:1KB"), AllOf(HasSubstr("`storm' is none of"), HasSubstr("all_to_all")));
+  EXPECT_THAT(complaint_about(""), HasSubstr("`' is none of"));
+  EXPECT_THAT(complaint_about("incast:1000000000:1KB"), HasSubstr("1 to 1000000"));
+  EXPECT_THAT(complaint_about("incast:2.5:1KB"), HasSubstr("whole number"));
+  EXPECT_THAT(complaint_about("incast:2:1KB:to=host9/0"), HasSubstr("0 to 7, or host0/0 to host3/1"));
+  EXPECT_THAT(complaint_about("flow:1KB:from=3:to=3"), HasSubstr("same NIC"));
+  EXPECT_THAT(complaint_about("flow:1KB:at=later"), HasSubstr("cannot be `later'"));
+  EXPECT_THAT(complaint_about("ring_all_reduce:1KB:ranks=3"), HasSubstr("leave one rank alone"));
+  EXPECT_THAT(complaint_about("random:1:load=1:for=1h"), HasSubstr("messages, more than"));
+  EXPECT_THAT(complaint_about("victim"), HasSubstr("never end"));
+  EXPECT_THAT(complaint_about("trace:/nowhere/at-all"), HasSubstr("/nowhere/at-all cannot be read"));
+  EXPECT_THAT(complaint_about("trace:/tmp"), HasSubstr("it is a folder"));
+  EXPECT_THAT(complaint_about("trace:/dev/null"), HasSubstr("trace /dev/null"));
 }
 
 TEST(Traffic, ATopologyWhoseRailsDoNotMeetIsRespected) {
   Topology t = small_topology(4, 2);
   t.rails_meet = false;
-  EXPECT_THAT(complaint("all_to_all:1KB", t), HasSubstr("within=rail"));
+  EXPECT_THAT(complaint_about("all_to_all:1KB", t), HasSubstr("within=rail"));
   for (const char* spec :
        {"all_to_all:1KB:within=rail", "incast:6:1KB", "ring_all_reduce:1KB", "pipeline:1KB:stages=4"}) {
     const Played r = play(t, spec);
