@@ -3,6 +3,7 @@
 // smaller holds.
 #pragma once
 #include <algorithm>
+#include <limits>
 
 #include "cc/path.h"
 
@@ -15,13 +16,13 @@ class HostWindow {
     double increase, decrease, most_decrease;
   };
 
-  explicit HostWindow(double most) : most_(most), size_(most) {}
   double size() const { return size_; }  // packets
 
   // `binds`: it is the smaller window. One that does not bind does not grow: the delay says nothing about a
-  // larger window. A host that never tells its delay allows everything.
-  void ack(const Ack& a, double packets, bool binds, double least, const Constants& c) {
+  // larger window. A host that never tells its delay allows everything; one that does, `most` packets.
+  void ack(const Ack& a, double packets, bool binds, double least, double most, const Constants& c) {
     if (a.remote_hold <= Duration(0) && delay_ <= 0) return;
+    size_ = std::min(size_, most);
     delay_ += (std::clamp(ns(a.remote_hold), 0.0, ns(a.rtt)) - delay_) / 8;
     if (delay_ < c.target) {
       if (binds) size_ += c.increase * packets / std::max(size_, 1.0);
@@ -30,12 +31,12 @@ class HostWindow {
       last_decrease_ = a.now;
       decreased_ = true;
     }
-    size_ = std::clamp(size_, least, most_);
+    size_ = std::clamp(size_, least, most);
   }
 
  private:
-  double most_, size_;  // packets
-  double delay_ = 0;    // ns, smoothed
+  double size_ = std::numeric_limits<double>::infinity();  // packets
+  double delay_ = 0;                                       // ns, smoothed
   Time last_decrease_{};
   bool decreased_ = false;
 };

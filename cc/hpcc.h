@@ -26,6 +26,7 @@ class HpccController final : public Controller {
   std::string_view name() const override { return "hpcc"; }
   bool wants_telemetry() const override { return true; }
   void sent(Time, Bytes, Bytes inflight) override { rounds_.sent(inflight); }
+  void ack(const Ack& a) override { path_.measured(a.rtt); }
   void telemetry(const Telemetry&) override;
   void timeout(Time) override;  // no packet came back to tell of the path: the window halves
 

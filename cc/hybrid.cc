@@ -31,7 +31,6 @@ constexpr Parameter kParameters[] = {
     {"reset_after", "", 5, 1, 1000, "After so many timeouts in a row the window is the least."},
     {"marks", "", 1, 0, 1, "0: marks are ignored and delay alone decides."},
     {"filter", "", 1, 0, 1, "0: unmarked delay is the last RTT, not the least of two rounds."},
-    {"hold", "", 0, 0, 1, "1: a mark without delay stops growth."},
     {"slow_start", "", 1, 0, 1, "0: the first window grows like any other."},
     {"used_window", "", 1, 0, 1, "0: a decrease begins with the window, not with what of it is used."},
     {"pace_by_target", "", 1, 0, 1, "Below one packet, 1: a packet each target / window; 0: RTT / window."},
@@ -40,15 +39,9 @@ constexpr Parameter kParameters[] = {
 };
 
 Recipe prepare(const Parameters& v) {
-  const double least = v.at("scaling_least_window");
-  const double most = std::max(v.at("scaling_most_window"), least * 1.001);
-  const double range = v.at("scaling_range") * 1e9;
-  const double a = range / (1 / std::sqrt(least) - 1 / std::sqrt(most));
   auto constants = std::make_shared<const HybridConstants>(HybridConstants{
       .queue_target = v.at("queue_target") * 1e9,
-      .scaling_range = range,
-      .scaling_a = a,
-      .scaling_b = -a / std::sqrt(most),
+      .scaling = FlowScaling(v),
       .guard = v.at("guard") * 1e9,
       .increase = v.at("increase"),
       .most_increase = v.at("most_increase"),
@@ -72,7 +65,6 @@ Recipe prepare(const Parameters& v) {
       .marks = v.at("marks") >= 0.5,
       .share = v.at("share") >= 0.5,
       .filter = v.at("filter") >= 0.5,
-      .hold = v.at("hold") >= 0.5,
       .slow_start = v.at("slow_start") >= 0.5,
       .used_window = v.at("used_window") >= 0.5,
       .pace_by_target = v.at("pace_by_target") >= 0.5,
@@ -86,7 +78,6 @@ HybridController::HybridController(std::shared_ptr<const HybridConstants> consta
     : c_(std::move(constants)),
       path_(path),
       fabric_(std::clamp(c_->initial_window, c_->least_window, most())),
-      host_(most()),
       rtt_(path_.base_rtt()),
       starting_(c_->slow_start) {
   end_round(0);
@@ -99,9 +90,7 @@ double HybridController::most() const {
 }
 
 double HybridController::target() const {
-  const double window = fabric_;
-  const double scaling = c_->scaling_a / std::sqrt(window) + c_->scaling_b;
-  return path_.base_rtt() + c_->queue_target + std::clamp(scaling, 0.0, c_->scaling_range);
+  return path_.base_rtt() + c_->queue_target + c_->scaling.at(fabric_);
 }
 
 double HybridController::step() const {
@@ -137,7 +126,7 @@ void HybridController::ack(const Ack& a) {
   const double packets = static_cast<double>(a.bytes) / path_.packet();
   covered_ = std::max(packets, covered_ + (packets - covered_) / 64);
   const bool fabric_binds = fabric_ <= host_.size(), host_binds = host_.size() <= fabric_;
-  host_.ack(a, packets, host_binds, c_->least_window, c_->host);
+  host_.ack(a, packets, host_binds, c_->least_window, most(), c_->host);
 
   const double delay = rtt_ - std::clamp(ns(a.remote_hold), 0.0, rtt_);
   const bool marked = c_->marks && (a.ecn_marked || notified_);
@@ -170,7 +159,7 @@ void HybridController::steer(double packets, double delay, double target, bool m
     const double sure = c_->filter ? least_now_ : delay;
     if (delay >= target) starting_ = false;
     if (sure >= target) decrease(1 - marked_share() * (1 - factor(sure, target)), far(sure));
-    else if (!c_->hold && binds) grow(1, packets);
+    else if (binds) grow(1, packets);
     return;
   }
   const double filtered = c_->filter ? std::min(least_now_, least_before_) : delay;
@@ -263,8 +252,7 @@ Bytes HybridController::window() const {
 
 Rate HybridController::rate() const {
   if (size() >= paced_below()) return path_.line_rate();
-  const double between = (c_->pace_by_target ? target() : rtt_) / size();
-  return {std::min(path_.packet() * 8e9 / std::max(between, 1.0), path_.line_rate().bits_per_second)};
+  return paced(path_, size(), c_->pace_by_target ? target() : rtt_);
 }
 
 Algorithm hybrid_algorithm() {

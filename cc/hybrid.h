@@ -10,6 +10,7 @@
 #include <limits>
 #include <memory>
 
+#include "cc/flow_scaling.h"
 #include "cc/host_window.h"
 #include "cc/path.h"
 #include "cc/rounds.h"
@@ -17,14 +18,14 @@
 namespace megascale {
 
 struct HybridConstants {
-  double queue_target;                         // ns of queueing aimed at
-  double scaling_range, scaling_a, scaling_b;  // of the target, as Swift's, in ns
-  double guard;                                // ns above the target that are believed without a mark
-  double increase;                             // packets in an RTT
-  double most_increase;                        // packets for each that is acknowledged
-  unsigned fast_after;                         // clean rounds
-  double fast_most;                            // times the increase
-  double fair_increase;                        // times the increase, above the target without a mark
+  double queue_target;  // ns of queueing aimed at
+  FlowScaling scaling;
+  double guard;          // ns above the target that are not believed without a mark
+  double increase;       // packets in an RTT
+  double most_increase;  // packets for each that is acknowledged
+  unsigned fast_after;   // clean rounds
+  double fast_most;      // times the increase
+  double fair_increase;  // times the increase, above the target without a mark
   double decrease, most_decrease, cnp_factor;
   double far_off;  // queue targets
   HostWindow::Constants host;
@@ -33,7 +34,7 @@ struct HybridConstants {
   double rtt_reference;                 // ns
   unsigned reset_after;                 // timeouts
   double rtt_fairness;                  // power of base RTT / reference
-  bool marks, share, filter, hold, slow_start, used_window, pace_by_target;
+  bool marks, share, filter, slow_start, used_window, pace_by_target;
 };
 
 class HybridController final : public Controller {

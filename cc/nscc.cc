@@ -8,7 +8,8 @@ namespace {
 constexpr Parameter kParameters[] = {
     {"target_ratio", "", 1, 0.01, 100,
      "The queueing delay aimed at, in base RTTs: 1 without packet trimming, 0.75 with it."},
-    {"proportional", "packets", 4, 0, 1000, "Growth below the target, in an RTT at a delay of zero."},
+    {"proportional", "packets", 4, 0, 1000,
+     "Growth in an RTT, for each 12 us that the delay is below the target."},
     {"fair", "packets", 5, 0, 1000, "Growth above the target while nothing is marked, in an RTT."},
     {"eta", "packets", 0.15, 0, 100, "Added once in a base RTT whatever was seen."},
     {"fast", "", 0.25, 0, 10, "Growth for each acknowledged byte when a whole window met no queue."},
@@ -103,7 +104,7 @@ void NsccController::grow_proportionally(double bytes, double delay) {
   } else {
     fast_bytes_ = 0;
   }
-  pending_ += c_->proportional * path_.packet() * scale() * bytes * (target() - delay) / target();
+  pending_ += c_->proportional * path_.packet() * scale() * bytes * (target() - delay) / kReferenceRtt;
 }
 
 void NsccController::decrease(Time now) {

@@ -35,7 +35,8 @@ class NsccController final : public Controller {
 
  private:
   double target() const { return path_.base_rtt() * c_->target_ratio; }
-  double scale() const { return path_.bdp() / (12.5 * 12'000); }  // of the BDP of 100 Gb/s and 12 us
+  static constexpr double kReferenceRtt = 12'000;  // ns: the constants are given for it,
+  double scale() const { return path_.bdp() / (12.5 * kReferenceRtt); }  // and for 100 Gb/s
   double most() const { return std::max(path_.bdp() * c_->most_window, path_.packet()); }
   bool adapt(const Ack&, double delay);
   void grow_proportionally(double bytes, double delay);

@@ -1,7 +1,6 @@
 #include "cc/swift.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace megascale {
 namespace {
@@ -27,17 +26,11 @@ constexpr Parameter kParameters[] = {
 };
 
 Recipe prepare(const Parameters& v) {
-  const double least = v.at("scaling_least_window");
-  const double most = std::max(v.at("scaling_most_window"), least * 1.001);
-  const double range = v.at("scaling_range") * 1e9;
-  const double a = range / (1 / std::sqrt(least) - 1 / std::sqrt(most));
   auto constants = std::make_shared<const SwiftConstants>(SwiftConstants{
       .base_target = v.at("base_target") * 1e9,
       .queue_target = v.at("queue_target") * 1e9,
       .hop_target = v.at("hop_target") * 1e9,
-      .scaling_range = range,
-      .scaling_a = a,
-      .scaling_b = -a / std::sqrt(most),  // negative: a window of `most` adds nothing
+      .scaling = FlowScaling(v),
       .increase = v.at("increase"),
       .decrease = v.at("decrease"),
       .most_decrease = v.at("most_decrease"),
@@ -59,9 +52,7 @@ Recipe prepare(const Parameters& v) {
 SwiftController::SwiftController(std::shared_ptr<const SwiftConstants> constants, const PathFacts& path)
     : c_(std::move(constants)),
       path_(path),
-      most_(std::max(c_->most_window * path_.bytes_per_ns() * unscaled_target() / path_.packet(), 1.0)),
-      fabric_(std::clamp(c_->initial_window * path_.bdp() / path_.packet(), c_->least_window, most_)),
-      host_(most_),
+      fabric_(std::clamp(c_->initial_window * path_.bdp() / path_.packet(), c_->least_window, most())),
       rtt_(path_.base_rtt()) {}
 
 double SwiftController::unscaled_target() const {
@@ -69,9 +60,10 @@ double SwiftController::unscaled_target() const {
          hops_ * c_->hop_target;
 }
 
-double SwiftController::target() const {
-  const double scaling = c_->scaling_a / std::sqrt(fabric_) + c_->scaling_b;
-  return unscaled_target() + std::clamp(scaling, 0.0, c_->scaling_range);
+double SwiftController::target() const { return unscaled_target() + c_->scaling.at(fabric_); }
+
+double SwiftController::most() const {
+  return std::max(c_->most_window * path_.bytes_per_ns() * unscaled_target() / path_.packet(), 1.0);
 }
 
 void SwiftController::ack(const Ack& a) {
@@ -82,13 +74,13 @@ void SwiftController::ack(const Ack& a) {
   hops_ = a.hops;
   const double packets = static_cast<double>(a.bytes) / path_.packet();
   const bool fabric_binds = fabric_ <= host_.size(), host_binds = host_.size() <= fabric_;
-  host_.ack(a, packets, host_binds, c_->least_window, c_->host);
+  host_.ack(a, packets, host_binds, c_->least_window, most(), c_->host);
 
   const double delay = rtt_ - std::clamp(ns(a.remote_hold), 0.0, rtt_), aim = target();
   if (delay >= aim) {
     decrease(a.now, std::max(1 - c_->decrease * (delay - aim) / delay, 1 - c_->most_decrease));
   } else if (fabric_binds) {
-    fabric_ = std::min(fabric_ + c_->increase * packets / std::max(fabric_, 1.0), most_);
+    fabric_ = std::min(fabric_ + c_->increase * packets / std::max(fabric_, 1.0), most());
   }
 }
 
@@ -114,8 +106,7 @@ void SwiftController::timeout(Time now) {
 
 Rate SwiftController::rate() const {
   if (size() >= 1) return path_.line_rate();
-  const double between = (c_->pace_by_target ? target() : rtt_) / size();
-  return {std::min(path_.packet() * 8e9 / std::max(between, 1.0), path_.line_rate().bits_per_second)};
+  return paced(path_, size(), c_->pace_by_target ? target() : rtt_);
 }
 
 Algorithm swift_algorithm() {

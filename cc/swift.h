@@ -6,6 +6,7 @@
 #pragma once
 #include <memory>
 
+#include "cc/flow_scaling.h"
 #include "cc/host_window.h"
 #include "cc/path.h"
 
@@ -13,8 +14,7 @@ namespace megascale {
 
 struct SwiftConstants {
   double base_target, queue_target, hop_target;  // ns
-  double scaling_range;                          // ns
-  double scaling_a, scaling_b;  // of the target's share that depends on the window: a / sqrt(w) + b, in ns
+  FlowScaling scaling;
   double increase, decrease, most_decrease;
   HostWindow::Constants host;
   double least_window;                 // packets
@@ -39,12 +39,12 @@ class SwiftController final : public Controller {
   double size() const { return std::min(fabric_, host_.size()); }  // packets
   double unscaled_target() const;                                  // ns
   double target() const;                                           // ns: of the fabric's delay
+  double most() const;                                             // packets
   void decrease(Time, double factor);
 
   std::shared_ptr<const SwiftConstants> c_;
   Path path_;
-  unsigned hops_ = 0;  // before most_, which begins with a target
-  double most_;        // packets
+  unsigned hops_ = 0;  // before fabric_, which begins with a target
   double fabric_;      // packets: the fabric's window
   HostWindow host_;
   double rtt_;  // ns, the last

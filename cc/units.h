@@ -33,6 +33,7 @@ struct Rate {
   static constexpr Rate gigabits(double g) { return {g * 1e9}; }
   constexpr bool is_unlimited() const { return bits_per_second >= 1e18; }
   constexpr double bytes_per_second() const { return bits_per_second / 8; }
+  // Of a rate that is not zero: what is stopped has no time.
   constexpr Duration time_for(Bytes n) const {
     return is_unlimited() ? Duration(0) : from_seconds(static_cast<double>(n) * 8 / bits_per_second);
   }

@@ -60,6 +60,14 @@ TEST_F(Hpcc, BelowTheTargetItAddsForFiveRoundsAndThenMultiplies) {
   EXPECT_EQ(c_->window(), 117'656u);
 }
 
+// The window of 100 Gb/s and a guessed 10 us, in the 20 us that were measured.
+TEST(HpccUntold, TheBaseRttIsLearned) {
+  const auto c = build_controller("hpcc", {}, {.line_rate = Rate::gigabits(100), .packet = 1000}, nullptr);
+  c->ack({.now = Time(1ms), .bytes = 1000, .rtt = 20us});
+  EXPECT_EQ(c->window(), 125'000u);
+  EXPECT_NEAR(c->rate().bits_per_second, 50e9, 1);
+}
+
 TEST_F(Hpcc, TheBusiestHopRules) {
   const auto tell_two = [&](Duration at, Bytes first, Bytes second, uint64_t sequence) {
     const HopReport reports[] = {{Time(at), 0, first, Rate::gigabits(100)},

@@ -16,7 +16,6 @@ std::unique_ptr<Controller> build(Parameters p = {}) {
   p.emplace("guard", 16e-6);
   p.emplace("initial_window", 100);
   p.emplace("fair_increase", 0.25);
-  p.emplace("hold", 1);
   p.emplace("slow_start", 0);
   p.emplace("far_off", 0);
   p.emplace("share", 0);
@@ -37,8 +36,8 @@ TEST(Hybrid, TheFiveCasesOfMarkAndDelay) {
   const auto c = build();
   c->ack(ack(100us, 12us));  // neither: + 1 / 100
   EXPECT_EQ(c->window(), 100'010u);
-  c->ack(ack(101us, 17us, true));  // a mark without delay: hold
-  EXPECT_EQ(c->window(), 100'010u);
+  c->ack(ack(101us, 17us, true));  // a mark without delay is another path's: + 1 / 100.01
+  EXPECT_EQ(c->window(), 100'019u);
   // Both: 1 - 0.8 x (36 - 18) / 36 = 0.6 of the 100 packets in use.
   c->ack(ack(102us, 36us, true));
   EXPECT_EQ(c->window(), 60'000u);
@@ -59,9 +58,6 @@ TEST(Hybrid, EachRuleCanBeSwitchedOff) {
   const auto no_marks = build({{"marks", 0}});
   no_marks->ack(ack(100us, 17us, true));
   EXPECT_EQ(no_marks->window(), 100'010u) << "delay alone decides";
-  const auto no_hold = build({{"hold", 0}});
-  no_hold->ack(ack(100us, 17us, true));
-  EXPECT_EQ(no_hold->window(), 100'010u);
   const auto no_filter = build({{"filter", 0}});
   no_filter->ack(ack(100us, 12us));
   no_filter->ack(ack(101us, 60us));
@@ -183,6 +179,15 @@ TEST(Hybrid, StartsByDoublingUntilTheFirstSignOfAQueue) {
   EXPECT_EQ(c->window(), 60'000u);
   c->ack(ack(160us, 12us, false, 150'000));
   EXPECT_EQ(c->window(), 60'016u);  // + 1 / 60
+}
+
+// 6 x 12.5 x 100,000 + 12.5 x 6,000 bytes are allowed, not what the guess of a base RTT of 10 us gives.
+TEST(Hybrid, AGuessedBaseRttHoldsTheWindowNoLongerThanUntilOneIsMeasured) {
+  const auto c = build_controller("hybrid", {{"scaling_range", 0}}, {.packet = 1000}, nullptr);
+  for (uint64_t i = 1; i <= 2'000; ++i) c->ack(ack(1ms, 100us, false, i * 1000));
+  EXPECT_EQ(c->window(), 2'026'000u);
+  for (uint64_t i = 2'001; i <= 10'000; ++i) c->ack(ack(2ms, 100us, false, i * 1000));
+  EXPECT_EQ(c->window(), 7'575'000u);
 }
 
 TEST(Hybrid, AfterATimeoutThePathIsFoundAnew) {

@@ -35,6 +35,18 @@ TEST(Nscc, TheFourQuadrants) {
   EXPECT_EQ(c->window(), 136'676u);
 }
 
+// At 24 us twice the BDP, and so twice the constants; but growth is by delay over 12 us, whatever the target.
+TEST(Nscc, GrowthIsScaledByTheReferenceRttAndNotByTheTarget) {
+  const auto c =
+      build_controller("nscc", {{"smoothing", 1}, {"eta", 0}},
+                       {.line_rate = Rate::gigabits(100), .packet = 4096, .base_rtt = 24us}, nullptr);
+  c->ack(ack(100us, 72us, 0, true));  // 1 - 0.8 x 24 / 48 = 0.6 of 450,000
+  ASSERT_EQ(c->window(), 270'000u);
+  // 18 us below the target: 4 x 2 x 4096 x 5000 x 18 / 12 = 245,760,000; over 270,000.
+  c->ack(ack(125us, 30us, 5000));
+  EXPECT_EQ(c->window(), 270'910u);
+}
+
 TEST(Nscc, DecreasesOnceInABaseRtt) {
   const auto c = build({{"eta", 0}});
   c->ack(ack(100us, 36us, 0, true));

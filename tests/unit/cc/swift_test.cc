@@ -103,6 +103,15 @@ TEST(Swift, TimeoutsHalveAndAfterFiveInARowTheWindowIsTheLeast) {
   EXPECT_EQ(heard->window(), 1'953u);  // 125 / 2^6
 }
 
+// 2 x 12.5 x 105,000 bytes are allowed, not what the guess of a base RTT of 10 us gives.
+TEST(Swift, AGuessedBaseRttHoldsTheWindowNoLongerThanUntilOneIsMeasured) {
+  const auto c = build_controller(
+      "swift", {{"base_target", 0}, {"queue_target", 5e-6}, {"scaling_range", 0}, {"increase", 1000}},
+      {.packet = 1000}, nullptr);
+  c->ack(ack(1ms, 100us, 1'000'000));
+  EXPECT_EQ(c->window(), 2'625'000u);
+}
+
 TEST(Swift, ASlowHostHasAWindowOfItsOwn) {
   const auto c = build({{"scaling_range", 0}, {"host_target", 10e-6}});
   Ack a = ack(1ms, 200us);
