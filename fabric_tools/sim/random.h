@@ -2,6 +2,9 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 namespace megascale::sim {
 
@@ -23,6 +26,22 @@ class Random {
     return static_cast<uint32_t>(((next() >> 32) * uint64_t{n}) >> 32);
   }  // [0, n)
   double exponential(double mean) { return -mean * std::log(1 - uniform()); }
+
+  void shuffle(std::vector<uint32_t>& values) {
+    for (uint32_t left = static_cast<uint32_t>(values.size()); left > 1; --left)
+      std::swap(values[left - 1], values[below(left)]);
+  }
+  // A permutation of 0 to n-1 without a fixed point: shuffled until there is none (2.7 times on average).
+  std::vector<uint32_t> derangement(uint32_t n) {
+    std::vector<uint32_t> values(n);
+    std::iota(values.begin(), values.end(), 0);
+    for (bool fixed = n > 1; fixed;) {
+      shuffle(values);
+      fixed = false;
+      for (uint32_t i = 0; i < n; ++i) fixed |= values[i] == i;
+    }
+    return values;
+  }
 
  private:
   uint64_t state_;

@@ -1,9 +1,8 @@
 // Which NICs talk to which: all with all, rail by rail, or ToR by ToR, some or all of them.
 #pragma once
-#include <string>
 #include <vector>
 
-#include "fabric_tools/sim/traffic/random.h"
+#include "fabric_tools/sim/random.h"
 #include "fabric_tools/topology/topology.h"
 
 namespace megascale::sim {

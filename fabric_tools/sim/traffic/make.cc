@@ -6,12 +6,12 @@
 #include <array>
 
 #include "fabric_tools/placement/document.h"
+#include "fabric_tools/sim/random.h"
 #include "fabric_tools/sim/traffic/flows.h"
 #include "fabric_tools/sim/traffic/groups.h"
 #include "fabric_tools/sim/traffic/nic.h"
 #include "fabric_tools/sim/traffic/parts.h"
 #include "fabric_tools/sim/traffic/pipeline.h"
-#include "fabric_tools/sim/traffic/random.h"
 #include "fabric_tools/sim/traffic/random_pairs.h"
 #include "fabric_tools/sim/traffic/ring.h"
 #include "fabric_tools/sim/traffic/spec.h"
@@ -38,7 +38,6 @@ struct Build {
 };
 using Made = std::unique_ptr<Workload>;
 
-// The first random number of a seed chooses who takes part, later ones who talks to whom.
 uint32_t nic(const Build& b, std::string_view name, uint32_t fallback) {
   const std::string text = b.spec.word(name, std::to_string(fallback));
   NicNames names(b.topology);
@@ -56,7 +55,8 @@ Within within(const Build& b, const char* fallback) {
   return static_cast<Within>(found - kWords.begin());
 }
 
-// Those who take part, in groups of two or more.
+// Those who take part, in groups of two or more. The first random numbers of a seed choose them, later ones
+// who talks to whom.
 Groups participants(const Build& b, const char* fallback, Random& random) {
   const Within w = within(b, fallback);
   if (w == Within::kAll && !b.topology.rails_meet)
@@ -178,11 +178,11 @@ Made pipeline(const Build& b) {
   return std::make_unique<Pipeline>(groups, bytes, micro_batches, forward);
 }
 
-Duration gap_for(const Build& b, const std::vector<uint32_t>& nics, Bytes bytes, double load) {
+// Seconds.
+double gap_for(const Build& b, const std::vector<uint32_t>& nics, Bytes bytes, double load) {
   double capacity = 0;
   for (uint32_t n : nics) capacity += link_of(b.topology, n).rate.bits_per_second;
-  const Duration gap = from_seconds(static_cast<double>(bytes) * 8 / (capacity * load));
-  return std::max(gap, Duration(1));
+  return static_cast<double>(bytes) * 8 / (capacity * load);
 }
 
 Made random_pairs(const Build& b, bool endless) {
@@ -193,7 +193,7 @@ Made random_pairs(const Build& b, bool endless) {
   if (!b.topology.rails_meet) b.spec.refuse("random pairs need a topology whose rails meet");
   std::vector<uint32_t> nics = groups_of(b.topology, Within::kAll)[0];
   Random random = b.random();
-  const Duration gap = gap_for(b, nics, bytes, load);
+  const double gap = gap_for(b, nics, bytes, load);
   return std::make_unique<RandomPairs>(std::move(nics), bytes, gap, lasts, random.next());
 }
 

@@ -4,7 +4,7 @@
 
 namespace megascale::sim {
 
-RandomPairs::RandomPairs(std::vector<uint32_t> nics, Bytes bytes, Duration gap, std::optional<Duration> lasts,
+RandomPairs::RandomPairs(std::vector<uint32_t> nics, Bytes bytes, double gap, std::optional<Duration> lasts,
                          uint64_t seed)
     : nics_(std::move(nics)),
       bytes_(bytes),
@@ -13,12 +13,12 @@ RandomPairs::RandomPairs(std::vector<uint32_t> nics, Bytes bytes, Duration gap, 
       end_(lasts ? Time(*lasts) : kNever),
       random_(seed) {}
 
-void RandomPairs::begin(Wire& wire) { wait_for_next(wire, Time{}); }
+void RandomPairs::begin(Wire& wire) { wait_for_next(wire); }
 
-void RandomPairs::wait_for_next(Wire& wire, Time now) {
-  const Time next = now + from_seconds(random_.exponential(seconds(gap_)));
-  if (next >= end_) over_ = true;
-  else wire.wake(next, 0);
+void RandomPairs::wait_for_next(Wire& wire) {
+  next_ += random_.exponential(gap_);
+  if (next_ >= seconds(end_ - Time{})) over_ = true;
+  else wire.wake(Time(from_seconds(next_)), 0);
 }
 
 void RandomPairs::woken(Wire& wire, uint64_t, Time now) {
@@ -29,7 +29,7 @@ void RandomPairs::woken(Wire& wire, uint64_t, Time now) {
   const uint32_t destination = (source + 1 + random_.below(n - 1)) % n;
   wire.post(wire.connect(nics_[source], nics_[destination]), bytes_, 0, now);
   ++posted_;
-  wait_for_next(wire, now);
+  wait_for_next(wire);
 }
 
 void RandomPairs::delivered(Wire& wire, const Delivery& delivery) {
@@ -48,6 +48,6 @@ uint64_t RandomPairs::connections() const {
   return endless_ ? many : std::min(many, static_cast<uint64_t>(messages()) + 1);
 }
 
-double RandomPairs::messages() const { return endless_ ? 0 : seconds(end_ - Time{}) / seconds(gap_); }
+double RandomPairs::messages() const { return endless_ ? 0 : seconds(end_ - Time{}) / gap_; }
 
 }  // namespace megascale::sim

@@ -3,15 +3,16 @@
 #pragma once
 #include <vector>
 
-#include "fabric_tools/sim/traffic/random.h"
+#include "fabric_tools/sim/random.h"
 #include "fabric_tools/sim/traffic/workload.h"
 
 namespace megascale::sim {
 
 class RandomPairs : public Workload {
  public:
-  // `gap`: mean time between two messages, of all NICs together. `lasts`: nothing: until stop().
-  RandomPairs(std::vector<uint32_t> nics, Bytes, Duration gap, std::optional<Duration> lasts, uint64_t seed);
+  // `gap`: mean seconds between two messages, of all NICs together; often less than the nanosecond that
+  // clocks tell. `lasts`: nothing: until stop().
+  RandomPairs(std::vector<uint32_t> nics, Bytes, double gap, std::optional<Duration> lasts, uint64_t seed);
 
   std::string_view name() const override { return endless_ ? "background" : "random"; }
   void begin(Wire&) override;
@@ -25,11 +26,11 @@ class RandomPairs : public Workload {
   void stop() override { over_ = true; }
 
  private:
-  void wait_for_next(Wire&, Time now);
+  void wait_for_next(Wire&);
 
   std::vector<uint32_t> nics_;
   Bytes bytes_;
-  Duration gap_;
+  double gap_, next_ = 0;  // `next_`: when the next message arrives, in seconds
   bool endless_;
   Time end_;
   Random random_;

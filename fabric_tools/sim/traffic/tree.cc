@@ -42,14 +42,14 @@ void TreeAllReduce::add_tree(const std::vector<uint32_t>& nics, uint32_t tree) {
   }
 }
 
-uint32_t TreeAllReduce::chunks(const Node& node) const {
+uint64_t TreeAllReduce::chunks(const Node& node) const {
   const Bytes half = buffer_ / 2 + (node.tree == 0 ? buffer_ % 2 : 0);
-  return static_cast<uint32_t>((half + chunk_ - 1) / chunk_);
+  return (half + chunk_ - 1) / chunk_;
 }
 
-Bytes TreeAllReduce::bytes_of(const Node& node, uint32_t chunk) const {
+Bytes TreeAllReduce::bytes_of(const Node& node, uint64_t chunk) const {
   const Bytes half = buffer_ / 2 + (node.tree == 0 ? buffer_ % 2 : 0);
-  return std::min(chunk_, half - Bytes{chunk} * chunk_);
+  return std::min(chunk_, half - chunk * chunk_);
 }
 
 uint64_t TreeAllReduce::connections() const {
@@ -70,7 +70,7 @@ void TreeAllReduce::begin(Wire& wire) {
 
 void TreeAllReduce::send_up(Wire& wire, uint32_t index) {
   Node& node = nodes_[index];
-  uint32_t ready = chunks(node);
+  uint64_t ready = chunks(node);
   for (size_t i = 0; i < 2; ++i)
     if (node.children[i] != kNobody) ready = std::min(ready, node.summed[i]);
   for (; node.sent_up < ready; ++node.sent_up) {
@@ -81,7 +81,7 @@ void TreeAllReduce::send_up(Wire& wire, uint32_t index) {
   }
 }
 
-void TreeAllReduce::send_down(Wire& wire, uint32_t index, uint32_t chunk) {
+void TreeAllReduce::send_down(Wire& wire, uint32_t index, uint64_t chunk) {
   const Node& node = nodes_[index];
   for (size_t i = 0; i < 2; ++i) {
     if (node.children[i] != kNobody)
@@ -95,7 +95,7 @@ void TreeAllReduce::delivered(Wire& wire, const Delivery& delivery) {
   const bool down = (delivery.tag & 2) != 0;
   const auto index = static_cast<uint32_t>(delivery.tag >> 2);
   Node& node = nodes_[index];
-  const uint32_t came = down ? ++node.received_down : ++node.summed[child];
+  const uint64_t came = down ? ++node.received_down : ++node.summed[child];
   if (came == chunks(node)) wire.close(delivery.connection);
   if (down) send_down(wire, index, came - 1);
   else send_up(wire, index);

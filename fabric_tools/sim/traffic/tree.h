@@ -28,17 +28,17 @@ class TreeAllReduce : public Workload {
     uint32_t nic = 0, tree = 0;
     uint32_t parent = kNobody;
     std::array<uint32_t, 2> children{kNobody, kNobody};
-    std::array<uint32_t, 2> summed{};  // chunks that came from each child
-    uint32_t sent_up = 0, received_down = 0;
+    std::array<uint64_t, 2> summed{};  // chunks that came from each child
+    uint64_t sent_up = 0, received_down = 0;
     ConnectionId to_parent = 0;
     std::array<ConnectionId, 2> to_children{};
   };
 
   void add_tree(const std::vector<uint32_t>& nics, uint32_t tree);
   void send_up(Wire&, uint32_t node);  // what all its children have sent
-  void send_down(Wire&, uint32_t node, uint32_t chunk);
-  Bytes bytes_of(const Node&, uint32_t chunk) const;
-  uint32_t chunks(const Node&) const;
+  void send_down(Wire&, uint32_t node, uint64_t chunk);
+  Bytes bytes_of(const Node&, uint64_t chunk) const;
+  uint64_t chunks(const Node&) const;
 
   Bytes buffer_, chunk_;
   uint64_t count_ = 0, done_ = 0;

@@ -213,6 +213,12 @@ TEST(Traffic, RandomPairsArriveAtTheWantedLoad) {
   EXPECT_NE(play(t, "random:10KB:load=0.5:for=2ms", 2).wire.log.size(), r.wire.log.size());
 }
 
+// 1,024 NICs x 100 Gb/s send 50 KB every 3.9 ns: less than twice the unit of a clock apart, on average.
+TEST(Traffic, RandomPairsOfALargeFabricArriveAtTheWantedLoad) {
+  const Played r = play(small_topology(1024, 1), "random:50KB:load=1:for=100us");
+  EXPECT_NEAR(static_cast<double>(r.wire.log.size()), 25'600, 5 * 160);
+}
+
 TEST(Traffic, TheLoadOfRandomPairsMayComeFromOutside) {
   const auto traffic = make_traffic({.spec = "random:10KB:for=1ms", .load = 0.25}, small_topology(16, 1));
   EXPECT_NEAR(traffic->messages(), 5000, 1);
@@ -266,6 +272,7 @@ TEST(Traffic, WhatIsWrongIsQuotedWithWhatWouldBeRight) {
   EXPECT_THAT(complaint_about("flow:1KB:at=later"), HasSubstr("cannot be `later'"));
   EXPECT_THAT(complaint_about("ring_all_reduce:1KB:ranks=3"), HasSubstr("leave one rank alone"));
   EXPECT_THAT(complaint_about("random:1:load=1:for=1h"), HasSubstr("messages, more than"));
+  EXPECT_THAT(complaint_about("tree_all_reduce:8589934592:chunk=1"), HasSubstr("messages, more than"));
   EXPECT_THAT(complaint_about("victim"), HasSubstr("never end"));
   EXPECT_THAT(complaint_about("trace:/nowhere/at-all"), HasSubstr("/nowhere/at-all cannot be read"));
   EXPECT_THAT(complaint_about("trace:/tmp"), HasSubstr("it is a folder"));
