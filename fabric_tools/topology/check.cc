@@ -39,13 +39,6 @@ bool is_plain(const std::string& name) {
   });
 }
 
-// What can be printed of a name that is not plain.
-std::string shown(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c < ' ' || c >= 0x7f; }, '?');
-  return name.substr(0, 80);
-}
-
 void check_names(const Topology& t) {
   Problems problems;
   std::unordered_set<std::string_view> seen;
@@ -55,7 +48,7 @@ void check_names(const Topology& t) {
       problems.add(
           fmt::format("{} `{}`: a name has letters, digits and signs of ASCII, no spaces, quotes, "
                       "backslashes, or slashes (one stands between host and rail)",
-                      what, shown(name)));
+                      what, printable(name).substr(0, 80)));
     else if (!seen.insert(name).second)
       problems.add(fmt::format("{} `{}`: the name is given twice", what, name));
   };

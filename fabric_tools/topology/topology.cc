@@ -14,6 +14,12 @@ std::string name_of(const Topology& t, const End& end) {
   return end.kind == End::Kind::kNic ? nic_name(t, end.index) : t.switches[end.index].name;
 }
 
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c >= 0x7f; }, '?');
+  return text;
+}
+
 uint32_t set_of_host(const Topology& t, uint32_t host) {
   std::vector<uint32_t> sets;
   for (uint32_t i = 0; i < t.hosts[host].nics; ++i) sets.push_back(t.tor_of(t.hosts[host].first_nic + i).set);

@@ -61,6 +61,7 @@ struct Topology {
 // HOST/RAIL, as documents and faults call it.
 std::string nic_name(const Topology&, uint32_t nic);
 std::string name_of(const Topology&, const End&);
+std::string printable(std::string text);  // with `?' for what is no ASCII that prints
 
 // The ToR set on which most of a host's NICs hang.
 uint32_t set_of_host(const Topology&, uint32_t host);

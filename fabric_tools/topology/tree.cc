@@ -60,6 +60,14 @@ std::vector<Tree::Node> Tree::measured() const {
   return nodes;
 }
 
+// The file's, so far as a document may have it as a name.
+std::string Tree::name() const {
+  std::string name = source_.substr(source_.rfind('/') + 1).substr(0, 200);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c <= ' ' || c >= 0x7f; }, '-');
+  return name;
+}
+
 // The topology while it grows.
 struct Tree::Grown {
   const Assumed& assumed;
@@ -140,7 +148,7 @@ Topology Tree::grow(const Assumed& assumed) const {
     for (const uint32_t host : nodes[i].hosts) leaf_of_host[host] = i;
   }
   Grown grown{.assumed = assumed};
-  grown.t.name = source_.substr(source_.rfind('/') + 1);
+  grown.t.name = name();
   grown.t.rails = assumed.nics;
   grown.add_switches(nodes);
   grown.add_hosts(hosts_, leaf_of_host);

@@ -30,6 +30,7 @@ class Tree {
   struct Grown;
 
   [[noreturn]] void fail(const std::string& why) const;
+  std::string name() const;
   uint32_t node(const std::string& name);
   std::vector<Node> measured() const;
 

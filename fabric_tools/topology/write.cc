@@ -36,7 +36,7 @@ bool has_unequal_sets(const Topology& t) {
 
 std::string explicit_toml(const Topology& t) {
   std::string text;
-  for (const std::string& note : t.notes) text += fmt::format("# {}\n", note);
+  for (const std::string& note : t.notes) text += fmt::format("# {}\n", printable(note));
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "kind = \"explicit\"\nname = {}\n", quoted(t.name));
   if (!t.rails_meet) text += "rails_meet = false\n";

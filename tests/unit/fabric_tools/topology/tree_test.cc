@@ -5,6 +5,7 @@
 
 #include "fabric_tools/topology/reach.h"
 #include "fabric_tools/topology/read.h"
+#include "fabric_tools/topology/write.h"
 
 namespace megascale {
 namespace {
@@ -71,6 +72,12 @@ TEST(SlurmTopology, SaysWhatItAssumes) {
   EXPECT_EQ(down, 8 * 100e9);
   EXPECT_GE(up, down);  // no tier with less bandwidth up than down
   EXPECT_LT(up, down + 4 * 40e9);
+}
+
+TEST(SlurmTopology, AnyFileNameGivesANameThatIsReadBack) {
+  const Topology t = read_topology_slurm(kSlurm, "a folder/my fabric\n\xc3\xa9.conf", {});
+  EXPECT_EQ(t.name, "my-fabric---.conf");
+  EXPECT_EQ(read_topology_toml(explicit_toml(t), "kept.toml").name, t.name);
 }
 
 TEST(SlurmTopology, NamesLineAndFault) {
