@@ -226,14 +226,16 @@ void describe_job(CLI::App& command, PlaceOptions& o) {
   command.add_option("--topology", o.topology, "*.toml, *.conf (Slurm) or *.json (topograph)")->required();
   command.add_option("--tp", o.parallel.tensor, "tensor-parallel ranks")
       ->required()
-      ->check(CLI::Range(1, 65536));
-  command.add_option("--pp", o.parallel.pipeline, "pipeline stages")->required()->check(CLI::Range(1, 65536));
+      ->check(CLI::Range(1u, Parallel::kMostTensor));
+  command.add_option("--pp", o.parallel.pipeline, "pipeline stages")
+      ->required()
+      ->check(CLI::Range(1u, Parallel::kMostPipeline));
   command.add_option("--dp", o.parallel.data, "data-parallel ranks")
       ->required()
-      ->check(CLI::Range(1, 10'000'000));
+      ->check(CLI::Range(1u, Parallel::kMostData));
   command.add_option("--hosts", o.hosts, "that may be used, as node[01-16,20] [all of the topology]");
   command.add_option("--gpus-per-host", o.gpus_per_host, "ranks on a host [its NICs]")
-      ->check(CLI::Range(1, 64));
+      ->check(CLI::Range(1u, kMostGpus));
   command.add_option("--before", o.before,
                      "order to compare with: name, given (that of --hosts) or random:SEED; again for more "
                      "[name or given, and random:1]");

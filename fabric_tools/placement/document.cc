@@ -35,14 +35,14 @@ class Reader {
     const Json& value = member(object, key);
     const double number = value.is_number() ? value.get<double>() : NAN;
     if (!(number >= least && number <= most))
-      fail(fmt::format("`{}` must be a number, {:.4g} to {:.4g}", key, least, most));
+      fail(fmt::format("`{}` must be a number, {} to {}", key, least, most));
     return number;
   }
 
-  uint32_t count(const Json& object, const char* key, uint32_t least = 1) const {
+  uint32_t count(const Json& object, const char* key, uint32_t least = 1, double most = 1e9) const {
     const Json& value = member(object, key);
     if (!value.is_number_integer()) fail(fmt::format("`{}` must be a whole number", key));
-    return static_cast<uint32_t>(number(object, key, least, 1e9));
+    return static_cast<uint32_t>(number(object, key, least, most));
   }
 
  private:
@@ -120,11 +120,13 @@ PlacementDocument parse_placement(std::string_view text, const std::string& sour
     r.fail(fmt::format("this placement has another version than {}", kVersion));
   const Json& parallel = r.member(json, "parallel");
   PlacementDocument d;
-  d.parallel = {r.count(parallel, "tensor"), r.count(parallel, "pipeline"), r.count(parallel, "data")};
+  d.parallel = {r.count(parallel, "tensor", 1, Parallel::kMostTensor),
+                r.count(parallel, "pipeline", 1, Parallel::kMostPipeline),
+                r.count(parallel, "data", 1, Parallel::kMostData)};
   d.model = read_model(r, r.member(json, "model"));
   const std::vector<uint32_t> hosts = read_hosts(r, r.member(json, "hosts"), t);
   try {
-    d.placement = in_order(t, hosts, r.count(json, "gpus_per_host"), d.parallel);
+    d.placement = in_order(t, hosts, r.count(json, "gpus_per_host", 1, kMostGpus), d.parallel);
   } catch (const std::invalid_argument& error) {
     const std::string why = error.what();
     r.fail(why.starts_with(source + ": ") ? why.substr(source.size() + 2) : why);

@@ -9,6 +9,8 @@
 
 namespace megascale {
 
+inline constexpr uint32_t kMostGpus = 64;  // of a host
+
 struct Placement {
   const Topology* topology = nullptr;
   uint32_t gpus_per_host = 1;

@@ -12,10 +12,13 @@
 
 namespace megascale {
 
-[[noreturn]] void refuse(const std::string& why);  // throws std::invalid_argument
+// What this folder throws where numbers do not fit together: std::invalid_argument.
+[[noreturn]] void refuse(const std::string& why);
 
 // Ranks count tensor-parallel ones fastest, then data-parallel ones, then pipeline stages.
 struct Parallel {
+  static constexpr uint32_t kMostTensor = 65'536, kMostPipeline = 65'536, kMostData = 10'000'000;
+
   uint32_t tensor = 1, pipeline = 1, data = 1;
 
   uint64_t ranks() const { return uint64_t{tensor} * pipeline * data; }

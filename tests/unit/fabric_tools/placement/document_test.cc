@@ -65,6 +65,10 @@ TEST(PlacementDocument, NamesWhatIsWrong) {
   EXPECT_THAT(complaint(t, json.dump()), HasSubstr("need 2 hosts"));
   json = sample(t), json["parallel"]["tensor"] = 0;
   EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`tensor` must be a number, 1 to"));
+  // 2^64 ranks in hosts of 2^22.
+  json = sample(t), json["gpus_per_host"] = 1 << 22;
+  json["parallel"] = {{"tensor", 1 << 22}, {"pipeline", 1 << 21}, {"data", 1 << 21}};
+  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`tensor` must be a number, 1 to 65536"));
   json = sample(t), json["parallel"]["data"] = -1.5;
   EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`data` must be a whole number"));
   json = sample(t), json["model"].erase("layers");
