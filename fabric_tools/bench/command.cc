@@ -90,7 +90,7 @@ std::vector<std::string> split(const std::string& list) {
 void complete(BenchOptions& o, const Texts& t) {
   const auto wrong = [](const std::string& what) { throw std::invalid_argument(what); };
   const auto size = [](const std::string& text, uint64_t& to) {
-    if (!text.empty()) to = parse_size(text);
+    if (!text.empty()) to = bench_size(text);
   };
   if (!o.point_to_point) {
     bool known = false;

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "transport/base/quantity.h"
+
 namespace megascale {
 
 std::string_view name_of(Collective collective) {
@@ -11,30 +13,11 @@ std::string_view name_of(Collective collective) {
   return names[static_cast<size_t>(collective)];
 }
 
-uint64_t parse_size(const std::string& text) {
-  const auto wrong = [&] {
-    return std::invalid_argument("`" + text + "' is no size: write bytes as 8, 64K, 4M or 1G, at most 1T");
-  };
-  size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
-  if (digits == 0 || digits > 13) throw wrong();
-  const uint64_t number = std::stoull(text.substr(0, digits));
-  const std::string unit = text.substr(digits);
-  int shift = 0;
-  if (unit == "K" || unit == "k" || unit == "KiB") {
-    shift = 10;
-  } else if (unit == "M" || unit == "m" || unit == "MiB") {
-    shift = 20;
-  } else if (unit == "G" || unit == "g" || unit == "GiB") {
-    shift = 30;
-  } else if (unit == "T") {
-    shift = 40;
-  } else if (!unit.empty() && unit != "B") {
-    throw wrong();
-  }
-  constexpr uint64_t most = 1ULL << 40;
-  if (number > (most >> shift)) throw wrong();
-  return number << shift;
+uint64_t bench_size(const std::string& text) {
+  const auto bytes = parse_size(text);
+  if (!bytes || *bytes > uint64_t{1} << 40)
+    throw std::invalid_argument("`" + text + "' is no size: write bytes as 8, 64K, 100KB or 1G, at most 1T");
+  return *bytes;
 }
 
 std::vector<uint64_t> sizes_of(const BenchOptions& options) {

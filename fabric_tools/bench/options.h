@@ -52,8 +52,8 @@ struct BenchOptions {
   std::string rendezvous;
 };
 
-// "8", "64K", "4M", "1G" (powers of 1024); throws std::invalid_argument quoting the text.
-uint64_t parse_size(const std::string& text);
+// "8", "64K", "100KB", at most 1T; throws std::invalid_argument quoting the text.
+uint64_t bench_size(const std::string& text);
 
 // From the smallest to the largest, both included when the steps meet them.
 std::vector<uint64_t> sizes_of(const BenchOptions&);

@@ -7,16 +7,14 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
-#include <set>
 #include <stdexcept>
-#include <unordered_map>
 
 #include "fabric_tools/command.h"
 #include "fabric_tools/json_file.h"
 #include "fabric_tools/placement/bytes.h"
 #include "fabric_tools/placement/document.h"
 #include "fabric_tools/placement/formats.h"
+#include "fabric_tools/sim/random.h"
 #include "fabric_tools/topology/assume_options.h"
 #include "fabric_tools/topology/host_list.h"
 #include "fabric_tools/topology/read.h"
@@ -58,30 +56,14 @@ struct Candidate {
   BytesByTier bytes;
 };
 
-std::vector<uint32_t> named_hosts(const Topology& t, const std::string& list) {
-  std::unordered_map<std::string, uint32_t> by_name;
-  for (uint32_t i = 0; i < t.hosts.size(); ++i) by_name.emplace(t.hosts[i].name, i);
-  std::vector<uint32_t> hosts;
-  for (const std::string& name : expand_host_list(list)) {
-    const auto at = by_name.find(name);
-    if (at == by_name.end())
-      throw std::invalid_argument(fmt::format(
-          "--hosts: `{}' is not in the topology, whose hosts are called like `{}'", name, t.hosts[0].name));
-    hosts.push_back(at->second);
-  }
-  return hosts;
-}
-
 std::vector<uint32_t> by_name(const Topology& t, std::vector<uint32_t> hosts) {
   std::sort(hosts.begin(), hosts.end(),
             [&](uint32_t a, uint32_t b) { return name_before(t.hosts[a].name, t.hosts[b].name); });
   return hosts;
 }
 
-// Fisher and Yates with a generator that is the same everywhere (std::shuffle is not).
 std::vector<uint32_t> shuffled(std::vector<uint32_t> hosts, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  for (size_t i = hosts.size(); i > 1; --i) std::swap(hosts[i - 1], hosts[random() % i]);
+  sim::Random(seed).shuffle(hosts);
   return hosts;
 }
 
@@ -94,13 +76,6 @@ std::vector<uint32_t> ordered(const Topology& t, const std::vector<uint32_t>& ho
     if (seed && *seed >= 0 && *seed < 1e15) return shuffled(by_name(t, hosts), static_cast<uint64_t>(*seed));
   }
   throw std::invalid_argument(fmt::format("--before `{}' must be name, given or random:SEED", order));
-}
-
-std::string tier_name(uint32_t tier, uint32_t tiers) {
-  if (tier == 0) return "ToR";
-  if (tiers == 2) return "spine";
-  if (tiers == 3) return tier == 1 ? "aggregation" : "core";
-  return fmt::format("tier {}", tier);
 }
 
 std::string human(double bytes) {
@@ -171,12 +146,10 @@ nlohmann::ordered_json document_json(const PlaceOptions& o, const std::vector<Ca
   return json;
 }
 
-std::string formatted(const PlaceOptions& o, const std::vector<Candidate>& candidates) {
-  const Placement& placement = candidates.back().placement;
+std::string formatted(const PlaceOptions& o, const Placement& placement) {
   if (o.format == "hostfile") return hostfile(placement);
   if (o.format == "slurm") return slurm_hostfile(placement);
-  if (o.format == "kubernetes") return kubernetes_labels(placement, o.parallel);
-  return document_json(o, candidates).dump(2) + "\n";
+  return kubernetes_labels(placement, o.parallel);
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -191,12 +164,8 @@ void write_text(const std::string& path, const std::string& text) {
 }
 
 std::vector<Candidate> candidates_of(const PlaceOptions& o, const Topology& t) {
-  std::vector<uint32_t> hosts;
-  if (o.hosts.empty()) {
-    for (uint32_t i = 0; i < t.hosts.size(); ++i) hosts.push_back(i);
-  } else {
-    hosts = named_hosts(t, o.hosts);
-  }
+  const std::vector<uint32_t> hosts =
+      o.hosts.empty() ? all_hosts(t) : hosts_named(t, expand_host_list(o.hosts));
   const uint32_t gpus = o.gpus_per_host ? o.gpus_per_host : t.hosts[hosts[0]].nics;
   std::vector<std::string> before = o.before;
   if (before.empty()) before = {o.hosts.empty() ? "name" : "given", "random:1"};
@@ -217,7 +186,7 @@ int place(const PlaceOptions& o) {
   // Standard output belongs to what a program reads, where that goes there.
   const bool taken = (!o.format.empty() && o.output.empty()) || o.json == "-";
   print_table(taken ? stderr : stdout, o, topology, candidates);
-  if (!o.format.empty()) write_text(o.output, formatted(o, candidates));
+  if (!o.format.empty()) write_text(o.output, formatted(o, candidates.back().placement));
   if (!o.json.empty()) write_json(o.json, document_json(o, candidates));
   return kAllWell;
 }
@@ -241,9 +210,9 @@ void describe_job(CLI::App& command, PlaceOptions& o) {
                      "[name or given, and random:1]");
   command
       .add_option("--format", o.format,
-                  "write the order of hosts: hostfile (Open MPI), slurm (SLURM_HOSTFILE), kubernetes (labels "
-                  "of nodes) or json")
-      ->check(CLI::IsMember({"hostfile", "slurm", "kubernetes", "json"}));
+                  "write the order of hosts: hostfile (Open MPI), slurm (SLURM_HOSTFILE) or kubernetes "
+                  "(labels of nodes)")
+      ->check(CLI::IsMember({"hostfile", "slurm", "kubernetes"}));
   command.add_option("--output", o.output,
                      "file for --format [standard output, and the table goes to "
                      "standard error]");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -9,7 +10,6 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <unordered_map>
 
 namespace megascale {
 namespace {
@@ -60,19 +60,11 @@ TrainingModel read_model(const Reader& r, const Json& json) {
   return m;
 }
 
-std::vector<uint32_t> read_hosts(const Reader& r, const Json& json, const Topology& t) {
-  if (!json.is_array() || json.empty()) r.fail("`hosts` must be an array of names");
-  std::unordered_map<std::string, uint32_t> by_name;
-  for (uint32_t i = 0; i < t.hosts.size(); ++i) by_name.emplace(t.hosts[i].name, i);
-  std::vector<uint32_t> hosts;
-  for (const Json& name : json) {
-    const auto at = by_name.find(name.is_string() ? name.get<std::string>() : "");
-    if (at == by_name.end())
-      r.fail(fmt::format("host {} is not in the topology {}",
-                         name.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 80), t.name));
-    hosts.push_back(at->second);
-  }
-  return hosts;
+std::vector<std::string> read_names(const Reader& r, const Json& json) {
+  const bool good = json.is_array() && !json.empty() &&
+                    std::all_of(json.begin(), json.end(), [](const Json& name) { return name.is_string(); });
+  if (!good) r.fail("`hosts` must be an array of names");
+  return json.get<std::vector<std::string>>();
 }
 
 }  // namespace
@@ -124,9 +116,10 @@ PlacementDocument parse_placement(std::string_view text, const std::string& sour
                 r.count(parallel, "pipeline", 1, Parallel::kMostPipeline),
                 r.count(parallel, "data", 1, Parallel::kMostData)};
   d.model = read_model(r, r.member(json, "model"));
-  const std::vector<uint32_t> hosts = read_hosts(r, r.member(json, "hosts"), t);
+  const std::vector<std::string> hosts = read_names(r, r.member(json, "hosts"));
   try {
-    d.placement = in_order(t, hosts, r.count(json, "gpus_per_host", 1, kMostGpus), d.parallel);
+    d.placement =
+        in_order(t, hosts_named(t, hosts), r.count(json, "gpus_per_host", 1, kMostGpus), d.parallel);
   } catch (const std::invalid_argument& error) {
     const std::string why = error.what();
     r.fail(why.starts_with(source + ": ") ? why.substr(source.size() + 2) : why);

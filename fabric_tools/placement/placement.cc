@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <stdexcept>
 
 #include "fabric_tools/topology/reach.h"
 
@@ -159,13 +157,6 @@ class Packer {
   std::vector<uint32_t> rest_;
 };
 
-std::vector<uint32_t> all_if_none(const Topology& t, std::vector<uint32_t> hosts) {
-  if (!hosts.empty()) return hosts;
-  hosts.resize(t.hosts.size());
-  std::iota(hosts.begin(), hosts.end(), 0u);
-  return hosts;
-}
-
 }  // namespace
 
 Placement::Way Placement::way(uint32_t rank, uint32_t other) const {
@@ -175,14 +166,14 @@ Placement::Way Placement::way(uint32_t rank, uint32_t other) const {
 }
 
 Placement place(const Topology& t, const std::vector<uint32_t>& given, uint32_t gpus, const Parallel& p) {
-  const std::vector<uint32_t> hosts = all_if_none(t, given);
+  const std::vector<uint32_t> hosts = given.empty() ? all_hosts(t) : given;
   const uint32_t needed = hosts_needed(t, hosts, gpus, p);
   const uint32_t size = hosts_per_block(p, gpus, needed);
   return {&t, gpus, Packer(t, hosts).pack(needed / size, size)};
 }
 
 Placement in_order(const Topology& t, std::vector<uint32_t> hosts, uint32_t gpus, const Parallel& p) {
-  hosts = all_if_none(t, std::move(hosts));
+  if (hosts.empty()) hosts = all_hosts(t);
   hosts.resize(hosts_needed(t, hosts, gpus, p));
   return {&t, gpus, std::move(hosts)};
 }

@@ -1,7 +1,6 @@
 // Which rank lives where: hosts in an order, so many ranks on each, and a rail for each rank.
 #pragma once
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "fabric_tools/placement/step.h"

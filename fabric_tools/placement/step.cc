@@ -33,41 +33,22 @@ void check(const TrainingModel& m, const Parallel& p) {
                        m.micro_batches, p.ranks(), count, kMostCommunications));
 }
 
-// What a stage does next: the forward or the backward pass of a micro-batch.
-struct Pass {
-  bool forward;
-  uint32_t micro_batch;
-};
-
-// Warm-up forwards, one forward and one backward in turn, then the backwards that are left.
-std::vector<Pass> one_forward_one_backward(uint32_t stage, uint32_t stages, uint32_t micro_batches) {
-  const uint32_t warm_up = std::min(stages - stage - 1, micro_batches);
-  std::vector<Pass> passes;
-  for (uint32_t i = 0; i < warm_up; ++i) passes.push_back({true, i});
-  for (uint32_t i = warm_up; i < micro_batches; ++i)
-    passes.push_back({true, i}), passes.push_back({false, i - warm_up});
-  for (uint32_t i = micro_batches - warm_up; i < micro_batches; ++i) passes.push_back({false, i});
-  return passes;
-}
-
 class Schedule {
  public:
-  Schedule(const TrainingModel& model, const Parallel& parallel) : m_(model), p_(parallel) {
-    step_.parallel = parallel;
-  }
+  Schedule(const TrainingModel& model, const Parallel& parallel) : m_(model), p_(parallel) {}
 
   TrainingStep make() {
-    std::vector<std::vector<Pass>> passes;
-    for (uint32_t stage = 0; stage < p_.pipeline; ++stage)
-      passes.push_back(one_forward_one_backward(stage, p_.pipeline, m_.micro_batches));
     last_.assign(size_t{p_.pipeline} * p_.data, kNothing);
     arrived_[0].assign(p_.pipeline, std::vector<uint32_t>(m_.micro_batches, kNothing));
     arrived_[1] = arrived_[0];
-    std::vector<size_t> next(p_.pipeline, 0);
+    std::vector<uint32_t> turns(p_.pipeline, 0);
     for (bool moved = true; std::exchange(moved, false);) {
       for (uint32_t stage = 0; stage < p_.pipeline; ++stage) {
-        while (next[stage] < passes[stage].size() && can_run(stage, passes[stage][next[stage]]))
-          run(stage, passes[stage][next[stage]++]), moved = true;
+        for (uint32_t& turn = turns[stage]; turn < 2 * m_.micro_batches; ++turn, moved = true) {
+          const Pass pass = one_forward_one_backward(stage, p_.pipeline, m_.micro_batches, turn);
+          if (!can_run(stage, pass)) break;
+          run(stage, pass);
+        }
       }
     }
     synchronise();
@@ -206,6 +187,15 @@ Bytes Communication::bytes_per_rank() const {
   const double n = static_cast<double>(ranks.size());
   const double rounds = kind == CommunicationKind::kAllReduce ? 2 : 1;
   return static_cast<Bytes>(rounds * (n - 1) / n * static_cast<double>(bytes));
+}
+
+Pass one_forward_one_backward(uint32_t stage, uint32_t stages, uint32_t micro_batches, uint32_t turn) {
+  const uint32_t warm_up = std::min(stages - stage - 1, micro_batches);
+  if (turn < warm_up) return {true, turn};
+  const uint32_t pair = (turn - warm_up) / 2;
+  if (pair >= micro_batches - warm_up) return {false, turn - micro_batches};
+  if ((turn - warm_up) % 2 == 0) return {true, warm_up + pair};
+  return {false, pair};
 }
 
 TrainingStep step_of(const TrainingModel& model, const Parallel& parallel) {

@@ -65,9 +65,18 @@ struct Communication {
 };
 
 struct TrainingStep {
-  Parallel parallel;
   std::vector<Communication> communications;
 };
+
+// What a pipeline stage does at a time: the forward or the backward pass of a micro-batch.
+struct Pass {
+  bool forward;
+  uint32_t micro_batch;
+};
+// The schedule of one forward, one backward (SC 2021, section 2.2): number `turn` of a stage's passes, of
+// which there are twice as many as micro-batches. Forwards fill the pipeline, then it alternates, then it
+// drains.
+Pass one_forward_one_backward(uint32_t stage, uint32_t stages, uint32_t micro_batches, uint32_t turn);
 
 // The 1F1B schedule (SC 2021, section 2.2), each stage computing and all-reducing over its tensor-parallel
 // ranks, sending activations forward and their gradients backward (a tensor-parallel rank sends its share to

@@ -69,6 +69,11 @@ struct Hosts {
   uint32_t plb_rounds = 12, plb_idle_rounds = 3;  // PLB's Linux defaults: congested rounds before a new path
 };
 
+// One without payload is one packet, too.
+constexpr uint64_t packets_of(const Hosts& hosts, Bytes message) {
+  return message == 0 ? 1 : (message + hosts.payload - 1) / hosts.payload;
+}
+
 // Something that happens to a link: between the named ends, or to a NIC's link when `high` is empty.
 struct Fault {
   Duration at{0};

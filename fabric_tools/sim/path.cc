@@ -65,10 +65,6 @@ Path path_alone(const Setup& setup, uint32_t source, uint32_t destination) {
 
 }  // namespace
 
-uint64_t packets_of(const Hosts& hosts, Bytes payload) {
-  return std::max<uint64_t>(1, (payload + hosts.payload - 1) / hosts.payload);
-}
-
 Tick crossing(const Path& path, Bytes wire) {
   Tick sum = 0;
   for (const Step& step : path) sum += ticks_for(wire, step.per_byte) + step.delay;

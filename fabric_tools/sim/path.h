@@ -24,8 +24,6 @@ Tick message_alone(const Path&, const Hosts&, Bytes payload);
 // A full packet there, its acknowledgement back.
 Tick round_trip(const Path&, const Hosts&);
 
-uint64_t packets_of(const Hosts&, Bytes payload);
-
 // From a NIC to another by the first of the shortest ways. Throws std::runtime_error when there is none.
 Path path_between(const Topology&, const Switches&, const Routes&, uint32_t source, uint32_t destination);
 

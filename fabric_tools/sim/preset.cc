@@ -123,7 +123,7 @@ std::optional<double> value_of(const Parameter& p, std::string_view text) {
   } else if (p.unit == "bit/s") {
     if (const auto rate = parse_rate(text)) return rate->bits_per_second;
   } else if (p.unit == "bytes") {
-    if (const auto bytes = parse_bytes(text)) return static_cast<double>(*bytes);
+    if (const auto bytes = parse_size(text)) return static_cast<double>(*bytes);
   }
   return {};
 }

@@ -208,7 +208,7 @@ void Endpoints::deliver(uint32_t id, uint16_t generation) {
     if (c.delivering == kNone) c.active += events_.now() - c.active_since;
     deliveries_.add(id, m.tag, m.posted, events_.now(), m.bytes,
                     message_alone(paths_[c.path], hosts_, m.bytes));
-    traffic_.delivered(*this, {id, m.tag, time(m.posted), time(events_.now())});
+    traffic_.delivered(*this, {id, m.tag, time(events_.now())});
   }
 }
 

@@ -18,7 +18,7 @@ Duration ideal_of(const Plan& plan) {
   const auto traffic = make_traffic(plan.traffic, *plan.setup.topology, Endless::kLeaveOut);
   const PathTimes times(plan.setup);
   Alone alone;
-  alone.payload = plan.setup.model.hosts.payload, alone.header = plan.setup.model.hosts.header;
+  alone.hosts = plan.setup.model.hosts;
   alone.message = [&](uint32_t source, uint32_t destination, Bytes bytes) {
     return times.alone(source, destination, bytes);
   };

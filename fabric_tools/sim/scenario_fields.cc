@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <vector>
@@ -110,7 +109,7 @@ struct Parse {  // nothing: malformed
 
   std::optional<bool> operator()(bool*) const { return parse_switch(text); }
   std::optional<double> operator()(double*) const { return parse_number(text); }
-  std::optional<Bytes> operator()(Bytes*) const { return parse_bytes(text); }
+  std::optional<Bytes> operator()(Bytes*) const { return parse_size(text); }
   std::optional<Duration> operator()(Duration*) const { return parse_signed_duration(text); }
   std::optional<Rate> operator()(Rate*) const { return parse_rate(text); }
   std::optional<Balance> operator()(Balance*) const { return choice<Balance>(kBalances, text); }
@@ -252,22 +251,6 @@ nlohmann::ordered_json to_json(const Model& model) {
   }
   if (!faults.empty()) json["faults"] = faults;
   return json;
-}
-
-std::optional<Bytes> parse_bytes(std::string_view text) {
-  double factor = 0;
-  if (text.ends_with("KB")) factor = 1e3;
-  if (text.ends_with("MB")) factor = 1e6;
-  if (text.ends_with("GB")) factor = 1e9;
-  if (text.ends_with("TB")) factor = 1e12;
-  if (factor > 0) {
-    const auto number = parse_number(text.substr(0, text.size() - 2));
-    const double bytes = number ? *number * factor : -1;
-    if (!(bytes >= 0 && bytes <= 9e18) || std::abs(bytes - std::round(bytes)) > 1e-6) return {};
-    return static_cast<Bytes>(std::llround(bytes));
-  }
-  if (text.ends_with('B') && !text.ends_with("iB")) text.remove_suffix(1);
-  return parse_size(text);
 }
 
 }  // namespace megascale::sim

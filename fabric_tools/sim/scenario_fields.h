@@ -34,7 +34,4 @@ std::string value_of(const Field&, const Model&);  // as set_field() takes it
 std::string describe_fields();                     // for --help: name, default, what is accepted, sentence
 nlohmann::ordered_json to_json(const Model&);      // fields that differ from the defaults
 
-// "100KB" is 100,000 bytes; K, KiB and so on are powers of 1024. Nothing when malformed.
-std::optional<Bytes> parse_bytes(std::string_view);
-
 }  // namespace megascale::sim

@@ -5,7 +5,6 @@
 // posted.
 #pragma once
 #include <cstdint>
-#include <string_view>
 
 #include "cc/units.h"
 
@@ -30,13 +29,12 @@ class Wire {
 struct Delivery {
   ConnectionId connection;
   uint64_t tag;
-  Time posted, at;  // `at`: its last byte is at the receiver's host
+  Time at;  // its last byte is at the receiver's host
 };
 
 class Traffic {
  public:
   virtual ~Traffic() = default;
-  virtual std::string_view name() const = 0;
   virtual void begin(Wire&) = 0;
   virtual void delivered(Wire&, const Delivery&) = 0;
   virtual void woken(Wire&, uint64_t /*tag*/, Time /*now*/) {}

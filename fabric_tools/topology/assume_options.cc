@@ -5,14 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <stdexcept>
 
-#include "transport/base/quantity.h"
+#include "fabric_tools/topology/bounds.h"
 
 namespace megascale {
 namespace {
 
 Rate rate(const char* option, const std::string& text) {
   const std::optional<Rate> rate = parse_rate(text);
-  if (!rate || rate->bits_per_second < 1e6 || rate->bits_per_second > 1e14)
+  if (!rate || !is_allowed(*rate))
     throw std::invalid_argument(fmt::format("{} `{}' must be 1M to 100T bit/s, as 200G", option, text));
   return *rate;
 }
@@ -21,7 +21,7 @@ Rate rate(const char* option, const std::string& text) {
 
 Assumed AssumeOptions::assumed() const {
   const std::optional<Duration> time = parse_duration(delay);
-  if (!time || *time > 1s)
+  if (!time || !is_allowed(*time))
     throw std::invalid_argument(fmt::format("--assume-delay `{}' must be 0s to 1s, as 500ns", delay));
   return {nics, megascale::rate("--assume-host-rate", host_rate), megascale::rate("--assume-rate", rate),
           *time};
@@ -31,7 +31,7 @@ void add_assume_options(CLI::App& command, AssumeOptions& o) {
   const char* group = "Where the topology tells none (Slurm, topograph)";
   command
       .add_option("--assume-nics", o.nics, "NICs of a host; with more than 1, a ToR for each below a leaf")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1u, kMostRails))
       ->capture_default_str()
       ->group(group);
   command.add_option("--assume-host-rate", o.host_rate, "of a NIC's cable, bit/s")

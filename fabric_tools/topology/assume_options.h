@@ -3,6 +3,7 @@
 #include <string>
 
 #include "fabric_tools/topology/read.h"
+#include "transport/base/quantity.h"
 
 namespace CLI {
 class App;
@@ -11,8 +12,9 @@ class App;
 namespace megascale {
 
 struct AssumeOptions {
-  uint32_t nics = 1;
-  std::string host_rate = "200G", rate = "400G", delay = "1us";
+  uint32_t nics = Assumed().nics;
+  std::string host_rate = text_of(Assumed().host_rate), rate = text_of(Assumed().rate),
+              delay = text_of(Assumed().delay);
 
   Assumed assumed() const;  // throws std::invalid_argument
 };

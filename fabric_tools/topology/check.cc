@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "fabric_tools/topology/bounds.h"
+#include "fabric_tools/topology/sets.h"
 
 namespace megascale {
 namespace {
@@ -71,9 +72,9 @@ void check_links(const Topology& t) {
     if (!from_nic && t.switches[link.low.index].tier >= t.switches[link.high.index].tier)
       complain(fmt::format("does not lead upward: from tier {} to tier {}", t.switches[link.low.index].tier,
                            t.switches[link.high.index].tier));
-    if (!(link.rate.bits_per_second >= kLeastRate && link.rate.bits_per_second <= kMostRate))
+    if (!is_allowed(link.rate))
       complain(fmt::format("has a rate of {:.4g} bit/s; 1M to 100T are allowed", link.rate.bits_per_second));
-    if (link.delay < Duration(0) || link.delay > 1s)
+    if (!is_allowed(link.delay))
       complain(fmt::format("has a delay of {} ns; 0 to 1 s are allowed", link.delay.count()));
   }
   for (uint32_t i = 0; i < t.nics.size(); ++i) {
@@ -88,7 +89,7 @@ void check_links(const Topology& t) {
 
 // A host belongs to the set in which most of its NICs are. In a set, a rail is the ToR on which most of its
 // NICs are.
-std::vector<uint32_t> check_rails(const Topology& t) {
+void check_rails(const Topology& t) {
   Problems problems;
   std::vector<uint32_t> sets;
   for (uint32_t host = 0; host < t.hosts.size(); ++host) sets.push_back(set_of_host(t, host));
@@ -104,18 +105,12 @@ std::vector<uint32_t> check_rails(const Topology& t) {
                                nic_name(t, i), t.switches[is].name, t.nics[i].rail, t.switches[should].name));
   }
   problems.raise();
-  return sets;
 }
 
-void check_sets(Topology& t, const std::vector<uint32_t>& set_of_host, Sets sets) {
-  std::map<uint32_t, uint32_t> hosts;
-  for (const uint32_t set : set_of_host) ++hosts[set];
-  if (hosts.empty()) throw std::invalid_argument("there are no hosts");
-  const auto by_size = [](const auto& a, const auto& b) { return a.second < b.second; };
-  const auto [least, most] = std::minmax_element(hosts.begin(), hosts.end(), by_size);
-  if (least->second == most->second) return;
-  const std::string what = fmt::format("ToR sets are unequal: set {} has {} hosts, set {} has {}",
-                                       least->first, least->second, most->first, most->second);
+void check_sets(Topology& t, Sets sets) {
+  if (t.hosts.empty()) throw std::invalid_argument("there are no hosts");
+  const std::string what = unequal_sets(t);
+  if (what.empty()) return;
   if (sets == Sets::kAny) t.notes.push_back(what);
   else throw std::invalid_argument(what + "; say unequal_sets = true if that is meant");
 }
@@ -197,8 +192,8 @@ void check_reach(const Topology& t) {
 void check(Topology& t, Sets sets) {
   check_names(t);
   check_links(t);
-  const std::vector<uint32_t> set_of_host = check_rails(t);
-  check_sets(t, set_of_host, sets);
+  check_rails(t);
+  check_sets(t, sets);
   check_reach(t);
 }
 

@@ -1,4 +1,7 @@
-// Where two NICs meet: the lowest tier of switches by which there is a way between them.
+// Where two NICs meet: the lowest tier of switches by which links join them, up or down. In a fabric by rule
+// that is where their packets turn. In an explicit one with valleys (A and C have no switch of a tier above
+// both, but B has one with each) it is not: the simulator's packets never go up after they went down, and
+// turn higher.
 #pragma once
 #include <vector>
 

@@ -16,12 +16,6 @@ namespace {
 constexpr uint32_t kMostHosts = 2'000'000'000;  // that they also fit into memory is checked later
 constexpr uint32_t kMostPorts = 65'536;
 
-std::string tier_name(uint32_t i, size_t tiers) {
-  if (i == 0) return "tor";
-  if (i == 1) return tiers == 2 ? "spine" : "agg";
-  return i == 2 && tiers == 3 ? "core" : fmt::format("tier{}", i);
-}
-
 TierShape read_tier(const toml::table& table, const std::string& source, uint32_t i, size_t tiers) {
   const TomlFields f(table, source, "[[tier]]",
                      {"name", "ports", "split", "rate", "delay", "groups", "up", "switches"});
@@ -49,7 +43,8 @@ Topology read_clos(const toml::table& document, const std::string& source, bool 
                   .nics = hosts.count("nics", 1, kMostRails, 1),
                   .rails_meet = rails_meet};
   const toml::array* tiers = f.tables("tier");
-  if (!tiers || tiers->empty() || tiers->size() > 8) f.fail("1 to 8 [[tier]] are needed, the ToRs first");
+  if (!tiers || tiers->empty() || tiers->size() > kMostTiers)
+    f.fail(fmt::format("1 to {} [[tier]] are needed, the ToRs first", kMostTiers));
   for (const toml::node& tier : *tiers)
     shape.tiers.push_back(
         read_tier(*tier.as_table(), source, static_cast<uint32_t>(shape.tiers.size()), tiers->size()));

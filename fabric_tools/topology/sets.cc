@@ -1,5 +1,7 @@
 #include "fabric_tools/topology/sets.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -51,6 +53,16 @@ void find_sets(Topology& t) {
       t.switches[i].set = number(numbers, root_of(parents, i), said);
   }
   t.sets = said + static_cast<uint32_t>(numbers.size());
+}
+
+std::string unequal_sets(const Topology& t) {
+  std::map<uint32_t, uint32_t> hosts;
+  for (uint32_t host = 0; host < t.hosts.size(); ++host) ++hosts[set_of_host(t, host)];
+  const auto by_size = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::minmax_element(hosts.begin(), hosts.end(), by_size);
+  if (hosts.empty() || least->second == most->second) return "";
+  return fmt::format("ToR sets are unequal: set {} has {} hosts, set {} has {}", least->first, least->second,
+                     most->first, most->second);
 }
 
 void find_pods(Topology& t) {

@@ -9,11 +9,6 @@
 #include "transport/base/quantity.h"
 
 namespace megascale {
-namespace {
-
-constexpr Duration kLongestDelay = 1s;
-
-}  // namespace
 
 TomlFields::TomlFields(const toml::table& table, const std::string& source, std::string what,
                        std::initializer_list<std::string_view> known)
@@ -58,8 +53,7 @@ Rate TomlFields::rate(std::string_view key, std::optional<Rate> fallback) const 
   const toml::node* node = find(key, !fallback);
   if (!node) return *fallback;
   const std::optional<Rate> value = parse_rate(node->value_or(std::string()));
-  if (!node->is_string() || !value || value->bits_per_second < kLeastRate ||
-      value->bits_per_second > kMostRate)
+  if (!node->is_string() || !value || !is_allowed(*value))
     fail(*node, fmt::format("`{}` must be a rate in bits per second, \"1M\" to \"100T\", as \"200G\"", key));
   return *value;
 }
@@ -68,7 +62,7 @@ Duration TomlFields::delay(std::string_view key, std::optional<Duration> fallbac
   const toml::node* node = find(key, !fallback);
   if (!node) return *fallback;
   const std::optional<Duration> value = parse_duration(node->value_or(std::string()));
-  if (!node->is_string() || !value || *value > kLongestDelay)
+  if (!node->is_string() || !value || !is_allowed(*value))
     fail(*node, fmt::format("`{}` must be a time, \"0s\" to \"1s\", as \"500ns\" or \"1us\"", key));
   return *value;
 }

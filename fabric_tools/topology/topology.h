@@ -63,6 +63,12 @@ std::string nic_name(const Topology&, uint32_t nic);
 std::string name_of(const Topology&, const End&);
 std::string printable(std::string text);  // with `?' for what is no ASCII that prints
 
+std::string tier_name(uint32_t tier, size_t tiers);  // tor, agg or spine, core; above them tier3 and so on
+
+std::vector<uint32_t> all_hosts(const Topology&);
+// In the order of the names. Throws std::invalid_argument with the one that the topology does not have.
+std::vector<uint32_t> hosts_named(const Topology&, const std::vector<std::string>& names);
+
 // The ToR set on which most of a host's NICs hang.
 uint32_t set_of_host(const Topology&, uint32_t host);
 uint32_t most_frequent(std::vector<uint32_t> values);  // of equals the least; kNone of none

@@ -132,10 +132,10 @@ struct Tree::Grown {
 
 Topology Tree::grow(const Assumed& assumed) const {
   if (hosts_.empty()) fail("there are no hosts");
-  if (assumed.nics < 1 || assumed.nics > 64)
-    fail(fmt::format("{} NICs to a host; 1 to 64 are allowed", assumed.nics));
-  if (!(assumed.rate.bits_per_second >= 1e6) || !(assumed.host_rate.bits_per_second >= 1e6))
-    fail("the rates that are assumed must be at least 1M");
+  if (assumed.nics < 1 || assumed.nics > kMostRails)
+    fail(fmt::format("{} NICs to a host; 1 to {} are allowed", assumed.nics, kMostRails));
+  if (!is_allowed(assumed.rate) || !is_allowed(assumed.host_rate))
+    fail("the rates that are assumed must be 1M to 100T bit/s");
   const std::vector<Node> nodes = measured();
   const double nics = static_cast<double>(hosts_.size()) * assumed.nics;
   const double cables =

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <iterator>
-#include <map>
-#include <set>
 
+#include "fabric_tools/topology/sets.h"
 #include "transport/base/quantity.h"
 
 namespace megascale {
@@ -24,14 +23,6 @@ bool alike(const Link& a, const Link& b) {
   return a.low == b.low && a.high == b.high && a.rate == b.rate && a.delay == b.delay;
 }
 
-bool has_unequal_sets(const Topology& t) {
-  std::map<uint32_t, uint32_t> hosts;
-  for (uint32_t host = 0; host < t.hosts.size(); ++host) ++hosts[set_of_host(t, host)];
-  std::set<uint32_t> sizes;
-  for (const auto& [set, count] : hosts) sizes.insert(count);
-  return sizes.size() > 1;
-}
-
 }  // namespace
 
 std::string explicit_toml(const Topology& t) {
@@ -40,7 +31,7 @@ std::string explicit_toml(const Topology& t) {
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "kind = \"explicit\"\nname = {}\n", quoted(t.name));
   if (!t.rails_meet) text += "rails_meet = false\n";
-  if (has_unequal_sets(t)) text += "unequal_sets = true\n";
+  if (!unequal_sets(t).empty()) text += "unequal_sets = true\n";
   for (const Host& host : t.hosts)
     fmt::format_to(out, "\n[[host]]\nname = {}\nnics = {}\n", quoted(host.name), host.nics);
   for (const Switch& s : t.switches) {

@@ -17,6 +17,8 @@ struct Suffix {
 constexpr Suffix kDurations[] = {{"ns", 1},  {"us", 1e3},   {"ms", 1e6},
                                  {"s", 1e9}, {"min", 60e9}, {"h", 3600e9}};
 constexpr Suffix kSizes[] = {{"K", 1024.}, {"M", 1048576.}, {"G", 1073741824.}, {"T", 1099511627776.}};
+constexpr Suffix kOtherSizes[] = {{"B", 1.},    {"KB", 1e3},  {"MB", 1e6},     {"GB", 1e9},
+                                  {"TB", 1e12}, {"k", 1024.}, {"m", 1048576.}, {"g", 1073741824.}};
 constexpr Suffix kRates[] = {{"K", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
 
 struct Scanned {
@@ -72,12 +74,15 @@ std::optional<Duration> parse_duration(std::string_view text) {
 }
 
 std::optional<Bytes> parse_size(std::string_view text) {
-  auto s = scan(text);
+  const auto s = scan(text);
   if (!s) return {};
-  if (s->rest.size() == 3 && s->rest.ends_with("iB")) s->rest.remove_suffix(2);
-  const auto bytes = scale(*s, kSizes, 1);
-  if (!bytes || *bytes > 9e18 || *bytes != std::floor(*bytes)) return {};
-  return static_cast<Bytes>(*bytes);
+  Scanned binary = *s;
+  if (binary.rest.size() == 3 && binary.rest.ends_with("iB")) binary.rest.remove_suffix(2);
+  auto bytes = scale(binary, kSizes, 1);
+  if (!bytes) bytes = scale(*s, kOtherSizes, 1);
+  // 1.001KB is 1001 bytes, though 1.001 is not quite a double.
+  if (!bytes || *bytes > 9e18 || std::abs(*bytes - std::round(*bytes)) > 1e-6) return {};
+  return static_cast<Bytes>(std::llround(*bytes));
 }
 
 std::optional<Rate> parse_rate(std::string_view text) {

@@ -12,7 +12,7 @@ namespace megascale {
 std::optional<double> parse_number(std::string_view);
 // ns, us, ms, s, min, h; a bare number is seconds. Nothing when malformed, negative or over 292 years.
 std::optional<Duration> parse_duration(std::string_view);
-// Bytes; K, M, G, T are powers of 1024, with or without "iB". Whole bytes only.
+// Whole bytes: KB, MB, GB, TB are powers of 1000; K, M, G, T of 1024, with or without "iB", as are k, m, g.
 std::optional<Bytes> parse_size(std::string_view);
 // Bits per second; K, M, G, T are powers of 1000. "unlimited" is a rate.
 std::optional<Rate> parse_rate(std::string_view);

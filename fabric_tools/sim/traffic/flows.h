@@ -2,7 +2,6 @@
 // connection of its own, and starts when it may.
 #pragma once
 #include <functional>
-#include <string>
 #include <utility>
 
 #include "fabric_tools/sim/traffic/workload.h"
@@ -18,10 +17,9 @@ struct Flow {
 class Flows : public Workload {
  public:
   // `flow_of(i)` for i below `count`; nothing is stored, since an all-to-all has n² of them.
-  Flows(std::string name, uint64_t count, std::function<Flow(uint64_t)> flow_of)
-      : name_(std::move(name)), count_(count), flow_of_(std::move(flow_of)) {}
+  Flows(uint64_t count, std::function<Flow(uint64_t)> flow_of)
+      : count_(count), flow_of_(std::move(flow_of)) {}
 
-  std::string_view name() const override { return name_; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return done_ == count_; }
@@ -30,7 +28,6 @@ class Flows : public Workload {
   double messages() const override { return static_cast<double>(count_); }
 
  private:
-  std::string name_;
   uint64_t count_, done_ = 0;
   std::function<Flow(uint64_t)> flow_of_;
 };

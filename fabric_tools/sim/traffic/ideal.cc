@@ -27,7 +27,7 @@ class IdealWire : public Wire {
 
   void post(ConnectionId id, Bytes bytes, uint64_t tag, Time at) override {
     Connection& c = connections_[id];
-    const Bytes wire = wire_bytes(alone_, bytes);
+    const Bytes wire = wire_bytes(alone_.hosts, bytes);
     if (c.last_bytes != bytes || c.last_time == Duration(0)) {
       c.last_bytes = bytes;
       c.last_time = alone_.message(c.source, c.destination, bytes);
@@ -35,7 +35,7 @@ class IdealWire : public Wire {
     const Rate rate = std::min(rate_of(c.source), rate_of(c.destination));
     const Time start = std::max({at, now_, c.free});
     c.free = start + rate.time_for(wire);
-    events_.push({start + c.last_time, order_++, tag, std::max(at, now_), id, false});
+    events_.push({start + c.last_time, order_++, tag, id, false});
     // Times are cut to nanoseconds; a bound may only be too small.
     const Duration latency = std::max(c.last_time - rate.time_for(wire) - 1ns, Duration(0));
     count(nics_[c.source].out, wire, latency, std::max(at, now_));
@@ -43,9 +43,7 @@ class IdealWire : public Wire {
   }
 
   void close(ConnectionId id) override { free_.push_back(id); }
-  void wake(Time at, uint64_t tag) override {
-    events_.push({std::max(at, now_), order_++, tag, Time{}, 0, true});
-  }
+  void wake(Time at, uint64_t tag) override { events_.push({std::max(at, now_), order_++, tag, 0, true}); }
 
   Duration run(Workload& traffic) {
     traffic.begin(*this);
@@ -59,7 +57,7 @@ class IdealWire : public Wire {
         traffic.woken(*this, event.tag, event.at);
       } else {
         last = event.at;
-        traffic.delivered(*this, {event.connection, event.tag, event.posted, event.at});
+        traffic.delivered(*this, {event.connection, event.tag, event.at});
       }
     }
     return std::max(last - Time{}, busiest());
@@ -83,7 +81,6 @@ class IdealWire : public Wire {
   struct Event {
     Time at;
     uint64_t order, tag;
-    Time posted;
     ConnectionId connection;
     bool wake;
     bool operator<(const Event& other) const {  // the top of the queue is the earliest
@@ -123,9 +120,8 @@ class IdealWire : public Wire {
 
 }  // namespace
 
-Bytes wire_bytes(const Alone& alone, Bytes message) {
-  const Bytes packets = std::max<Bytes>((message + alone.payload - 1) / alone.payload, 1);
-  return message + packets * alone.header;
+Bytes wire_bytes(const Hosts& hosts, Bytes message) {
+  return message + packets_of(hosts, message) * hosts.header;
 }
 
 Duration ideal_completion(const Topology& topology, const Alone& alone, Workload& traffic) {

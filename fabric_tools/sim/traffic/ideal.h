@@ -4,6 +4,7 @@
 #pragma once
 #include <functional>
 
+#include "fabric_tools/sim/model.h"
 #include "fabric_tools/sim/traffic/workload.h"
 #include "fabric_tools/topology/topology.h"
 
@@ -11,7 +12,7 @@ namespace megascale::sim {
 
 struct Alone {  // what the network does to a message that is alone in it
   std::function<Duration(uint32_t source, uint32_t destination, Bytes)> message;
-  Bytes payload = 4096, header = 64;  // of a full packet
+  Hosts hosts;
 };
 
 // Runs the traffic, which must be fresh and not endless, message by message instead of packet by packet.
@@ -19,6 +20,6 @@ struct Alone {  // what the network does to a message that is alone in it
 Duration ideal_completion(const Topology&, const Alone&, Workload&);
 
 // What a message takes up on a link.
-Bytes wire_bytes(const Alone&, Bytes message);
+Bytes wire_bytes(const Hosts&, Bytes message);
 
 }  // namespace megascale::sim

@@ -9,7 +9,7 @@
 #include "fabric_tools/sim/random.h"
 #include "fabric_tools/sim/traffic/flows.h"
 #include "fabric_tools/sim/traffic/groups.h"
-#include "fabric_tools/sim/traffic/nic.h"
+#include "fabric_tools/sim/traffic/nic_names.h"
 #include "fabric_tools/sim/traffic/parts.h"
 #include "fabric_tools/sim/traffic/pipeline.h"
 #include "fabric_tools/sim/traffic/random_pairs.h"
@@ -76,7 +76,7 @@ Made flow(const Build& b) {
   const Bytes bytes = b.spec.bytes("bytes");
   const uint32_t from = nic(b, "from", 0), to = nic(b, "to", b.nics() - 1);
   if (from == to) b.spec.refuse("`from' and `to' are the same NIC");
-  return std::make_unique<Flows>("flow", 1, [=](uint64_t) { return Flow{from, to, bytes}; });
+  return std::make_unique<Flows>(1, [=](uint64_t) { return Flow{from, to, bytes}; });
 }
 
 Made permutation(const Build& b) {
@@ -89,7 +89,7 @@ Made permutation(const Build& b) {
     for (size_t i = 0; i < group.size(); ++i) pairs.emplace_back(group[i], group[to[i]]);
   }
   const size_t count = pairs.size();
-  return std::make_unique<Flows>("permutation", count, [bytes, pairs = std::move(pairs)](uint64_t i) {
+  return std::make_unique<Flows>(count, [bytes, pairs = std::move(pairs)](uint64_t i) {
     return Flow{pairs[i].first, pairs[i].second, bytes};
   });
 }
@@ -106,7 +106,7 @@ Made incast(const Build& b) {
   }
   if (others.empty()) b.spec.refuse("no other NIC can reach the receiver");
   b.random().shuffle(others);
-  return std::make_unique<Flows>("incast", senders, [=, others = std::move(others)](uint64_t i) {
+  return std::make_unique<Flows>(senders, [=, others = std::move(others)](uint64_t i) {
     return Flow{others[i % others.size()], to, bytes};
   });
 }
@@ -120,7 +120,7 @@ Made all_to_all(const Build& b) {
   uint64_t count = 0;
   for (const auto& group : groups) ends.push_back(count += group.size() * (group.size() - 1));
   return std::make_unique<Flows>(
-      "all_to_all", count, [bytes, groups = std::move(groups), ends = std::move(ends)](uint64_t i) {
+      count, [bytes, groups = std::move(groups), ends = std::move(ends)](uint64_t i) {
         const auto which = static_cast<size_t>(std::upper_bound(ends.begin(), ends.end(), i) - ends.begin());
         const auto& group = groups[which];
         const uint64_t n = group.size(), at = i - (which == 0 ? 0 : ends[which - 1]);
@@ -154,7 +154,7 @@ Groups collective_groups(const Build& b) {
 template <uint32_t rounds>
 Made ring(const Build& b) {
   const Bytes bytes = b.spec.bytes("bytes");
-  return std::make_unique<Ring>(b.spec.kind(), collective_groups(b), bytes, rounds);
+  return std::make_unique<Ring>(collective_groups(b), bytes, rounds);
 }
 
 Made tree_all_reduce(const Build& b) {
@@ -316,7 +316,7 @@ std::unique_ptr<Workload> make_traffic(const TrafficChoice& choice, const Topolo
         fmt::format("traffic `{}': it would never end; add some that does, as in `incast:16:1MB+{}'",
                     choice.spec, choice.spec));
   if (parts.size() == 1 && parts[0].start == Duration(0)) return std::move(parts[0].traffic);
-  return std::make_unique<Parts>(choice.spec, std::move(parts));
+  return std::make_unique<Parts>(std::move(parts));
 }
 
 std::string describe_traffic() {

@@ -50,8 +50,7 @@ void Parts::delivered(Wire& wire, const Delivery& delivery) {
   const size_t index = delivery.tag >> kShift;
   Part& part = parts_[index];
   PartWire part_wire(wire, index, part.start);
-  part.traffic->delivered(part_wire, {delivery.connection, unmark(delivery.tag), delivery.posted - part.start,
-                                      delivery.at - part.start});
+  part.traffic->delivered(part_wire, {delivery.connection, unmark(delivery.tag), delivery.at - part.start});
   after(delivery.at);
 }
 

@@ -2,7 +2,7 @@
 // What is endless among them is stopped when the rest is over.
 #pragma once
 #include <memory>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "fabric_tools/sim/traffic/workload.h"
@@ -18,9 +18,8 @@ class Parts : public Workload {
   };
   static constexpr size_t kMost = 16;
 
-  Parts(std::string name, std::vector<Part> parts) : name_(std::move(name)), parts_(std::move(parts)) {}
+  explicit Parts(std::vector<Part> parts) : parts_(std::move(parts)) {}
 
-  std::string_view name() const override { return name_; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   void woken(Wire&, uint64_t tag, Time now) override;
@@ -34,7 +33,6 @@ class Parts : public Workload {
  private:
   void after(Time now);  // something happened: is the foreground over?
 
-  std::string name_;
   std::vector<Part> parts_;
   bool foreground_over_ = false;
   Time foreground_end_{};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "fabric_tools/placement/step.h"
+
 namespace megascale::sim {
 
 Pipeline::Pipeline(const Groups& groups, Bytes activations, uint32_t micro_batches, Duration forward)
@@ -12,16 +14,6 @@ Pipeline::Pipeline(const Groups& groups, Bytes activations, uint32_t micro_batch
     connections_ += 2 * (depth - 1);
     count_ += uint64_t{2} * (depth - 1) * micro_batches_;
   }
-}
-
-// The schedule of a stage: its first forward passes, then pairs, then the backward passes that are left.
-Pipeline::Work Pipeline::work_at(const Stage& stage, uint32_t step) const {
-  const uint32_t first = std::min(stage.depth - stage.place - 1, micro_batches_);
-  if (step < first) return {true, step};
-  const uint32_t pair = (step - first) / 2;
-  if (pair >= micro_batches_ - first) return {false, step - micro_batches_};
-  if ((step - first) % 2 == 0) return {true, first + pair};
-  return {false, pair};
 }
 
 void Pipeline::begin(Wire& wire) {
@@ -39,13 +31,13 @@ void Pipeline::advance(Wire& wire, uint32_t index, Time now) {
   Stage& stage = stages_[index];
   const bool first = stage.place == 0, last = stage.place + 1 == stage.depth;
   for (; stage.step < 2 * micro_batches_; ++stage.step) {
-    const Work work = work_at(stage, stage.step);
-    const bool ready = work.forward ? first || stage.activations > work.micro_batch
-                                    : last || stage.gradients > work.micro_batch;
+    const Pass pass = one_forward_one_backward(stage.place, stage.depth, micro_batches_, stage.step);
+    const bool ready = pass.forward ? first || stage.activations > pass.micro_batch
+                                    : last || stage.gradients > pass.micro_batch;
     if (!ready) return;
-    stage.free = std::max(stage.free, now) + (work.forward ? forward_ : 2 * forward_);
-    if (work.forward && !last) wire.post(stage.to_next, bytes_, uint64_t{index + 1} << 1, stage.free);
-    if (!work.forward && !first)
+    stage.free = std::max(stage.free, now) + (pass.forward ? forward_ : 2 * forward_);
+    if (pass.forward && !last) wire.post(stage.to_next, bytes_, uint64_t{index + 1} << 1, stage.free);
+    if (!pass.forward && !first)
       wire.post(stage.to_previous, bytes_, uint64_t{index - 1} << 1 | 1, stage.free);
   }
 }

@@ -1,6 +1,6 @@
 // Pipeline parallel training: activations of each micro-batch go from stage to stage, gradients come back.
-// Every stage works by the one-forward-one-backward schedule (Narayanan et al., SC 2021, 2.2): it fills the
-// pipeline with forward passes, then alternates, then drains; a backward pass takes twice as long.
+// Every stage works by the one-forward-one-backward schedule (placement/step.h); a backward pass takes twice
+// as long as a forward pass.
 #pragma once
 #include <vector>
 
@@ -14,7 +14,6 @@ class Pipeline : public Workload {
   // Each group is one pipeline: a NIC for each stage, two or more. `forward`: time of a forward pass.
   Pipeline(const Groups&, Bytes activations, uint32_t micro_batches, Duration forward);
 
-  std::string_view name() const override { return "pipeline"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return done_ == count_; }
@@ -30,12 +29,7 @@ class Pipeline : public Workload {
     Time free{};
     ConnectionId to_next = 0, to_previous = 0;
   };
-  struct Work {
-    bool forward;
-    uint32_t micro_batch;
-  };
 
-  Work work_at(const Stage&, uint32_t step) const;
   void advance(Wire&, uint32_t stage, Time now);
 
   Bytes bytes_;

@@ -14,7 +14,6 @@ class RandomPairs : public Workload {
   // clocks tell. `lasts`: nothing: until stop().
   RandomPairs(std::vector<uint32_t> nics, Bytes, double gap, std::optional<Duration> lasts, uint64_t seed);
 
-  std::string_view name() const override { return endless_ ? "background" : "random"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   void woken(Wire&, uint64_t tag, Time now) override;

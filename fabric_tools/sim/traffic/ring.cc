@@ -1,11 +1,13 @@
 #include "fabric_tools/sim/traffic/ring.h"
 
-#include <utility>
-
 namespace megascale::sim {
 
-Ring::Ring(std::string name, const Groups& groups, Bytes buffer, uint32_t rounds)
-    : name_(std::move(name)), buffer_(buffer), rounds_(rounds) {
+Bytes ring_chunk(Bytes buffer, uint32_t size, uint32_t place, uint32_t step) {
+  const uint32_t chunk = (place + size - step % size) % size;
+  return buffer / size + (chunk < buffer % size ? 1 : 0);
+}
+
+Ring::Ring(const Groups& groups, Bytes buffer, uint32_t rounds) : buffer_(buffer), rounds_(rounds) {
   for (const auto& group : groups) {
     const auto first = static_cast<uint32_t>(ranks_.size()), size = static_cast<uint32_t>(group.size());
     for (uint32_t i = 0; i < size; ++i) ranks_.push_back({group[i], first + (i + 1) % size, i, size});
@@ -20,12 +22,8 @@ void Ring::begin(Wire& wire) {
   }
 }
 
-// In step s the rank at place p passes chunk p - s on; chunks differ by a byte where the buffer does not
-// divide.
 void Ring::send(Wire& wire, const Rank& rank, uint32_t step) {
-  const uint32_t chunk = (rank.place + rank.size - step % rank.size) % rank.size;
-  const Bytes bytes = buffer_ / rank.size + (chunk < buffer_ % rank.size ? 1 : 0);
-  wire.post(rank.to_next, bytes, rank.next, Time{});
+  wire.post(rank.to_next, ring_chunk(buffer_, rank.size, rank.place, step), rank.next, Time{});
 }
 
 void Ring::delivered(Wire& wire, const Delivery& delivery) {

@@ -2,8 +2,6 @@
 // buffer to their neighbour, 2(n-1) or n-1 times; each step waits for the step before on the neighbour's
 // connection (Patarasuk, Yuan, JPDC 2009). The state is a few words for each NIC, however many messages.
 #pragma once
-#include <span>
-#include <string>
 #include <vector>
 
 #include "fabric_tools/sim/traffic/groups.h"
@@ -11,12 +9,15 @@
 
 namespace megascale::sim {
 
+// What the NIC at `place` of a ring of `size` passes on in a step: chunk place - step of the buffer. Chunks
+// differ by a byte where the buffer does not divide.
+Bytes ring_chunk(Bytes buffer, uint32_t size, uint32_t place, uint32_t step);
+
 class Ring : public Workload {
  public:
   // `rounds`: 2 for an all-reduce, 1 for the others. Every group has two NICs or more.
-  Ring(std::string name, const Groups&, Bytes buffer, uint32_t rounds);
+  Ring(const Groups&, Bytes buffer, uint32_t rounds);
 
-  std::string_view name() const override { return name_; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return done_ == count_; }
@@ -34,7 +35,6 @@ class Ring : public Workload {
 
   void send(Wire&, const Rank&, uint32_t step);
 
-  std::string name_;
   Bytes buffer_;
   uint32_t rounds_;
   uint64_t count_ = 0, done_ = 0;

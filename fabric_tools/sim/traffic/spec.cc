@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "fabric_tools/sim/scenario_fields.h"
 #include "transport/base/quantity.h"
 
 namespace megascale::sim {
@@ -50,7 +49,7 @@ std::string Spec::need(std::string_view name) {
 Bytes Spec::bytes(std::string_view name, std::optional<Bytes> fallback) {
   const auto text = fallback ? take(name) : need(name);
   if (!text) return *fallback;
-  const auto value = parse_bytes(*text);
+  const auto value = parse_size(*text);
   if (!value || *value < 1 || *value > 1'000'000'000'000)
     refuse(fmt::format("`{}' cannot be `{}': it takes bytes, 1 to 1TB, as 2MB or 64KiB", name, *text));
   return *value;

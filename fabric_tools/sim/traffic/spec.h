@@ -15,7 +15,6 @@ class Spec {
  public:
   explicit Spec(std::string_view text);
 
-  const std::string& text() const { return text_; }
   const std::string& kind() const { return kind_; }
 
   // The value called `name`, or else the next one without a name; the fallback when there is neither. Each

@@ -12,7 +12,6 @@ class StagedAllToAll : public Workload {
  public:
   StagedAllToAll(const Groups&, Bytes a_pair);
 
-  std::string_view name() const override { return "all_to_all_staged"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return done_ == count_; }

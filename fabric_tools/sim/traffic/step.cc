@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "fabric_tools/sim/traffic/ring.h"
+
 namespace megascale::sim {
 namespace {
 
@@ -80,8 +82,7 @@ void StepTraffic::send(Wire& wire, uint32_t index, uint32_t place, uint32_t step
   const Communication& c = at(index);
   const auto n = static_cast<uint32_t>(c.ranks.size());
   const uint32_t next = (place + 1) % n;
-  Bytes bytes = c.bytes;
-  if (is_ring(c)) bytes = c.bytes / n + ((place + n - step % n) % n < c.bytes % n ? 1 : 0);
+  const Bytes bytes = is_ring(c) ? ring_chunk(c.bytes, n, place, step) : c.bytes;
   const auto way = placement_.way(c.ranks[place], c.ranks[next]);
   const uint64_t tag = tag_of(index, next);
   if (way.source == kNone) return wire.wake(now + inside_.time_for(bytes), tag);

@@ -16,7 +16,6 @@ class StepTraffic : public Workload {
   // `inside`: rate at which a GPU sends to another of its host. The placement's topology must outlive it.
   StepTraffic(TrainingStep, Placement, Rate inside);
 
-  std::string_view name() const override { return "step"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   void woken(Wire&, uint64_t tag, Time now) override;

@@ -12,8 +12,7 @@
 #include <unordered_map>
 
 #include "fabric_tools/sim/memory.h"
-#include "fabric_tools/sim/scenario_fields.h"
-#include "fabric_tools/sim/traffic/nic.h"
+#include "fabric_tools/sim/traffic/nic_names.h"
 #include "transport/base/quantity.h"
 
 namespace megascale::sim {
@@ -49,7 +48,7 @@ class TraceReader {
     return *nic;
   }
   Bytes bytes_of(const Json& value) const {
-    const auto bytes = parse_bytes(value.is_string() ? value.get<std::string>() : value.dump());
+    const auto bytes = parse_size(value.is_string() ? value.get<std::string>() : value.dump());
     if (!bytes || *bytes < 1) refuse(fmt::format("`bytes' cannot be {}: 1 or more", value.dump()));
     return *bytes;
   }

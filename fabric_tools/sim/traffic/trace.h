@@ -24,7 +24,6 @@ class Trace : public Workload {
   static std::unique_ptr<Trace> read(const std::string& path, const Topology&);
   static std::unique_ptr<Trace> read(std::istream&, const std::string& source, const Topology&);
 
-  std::string_view name() const override { return "trace"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   void woken(Wire&, uint64_t tag, Time now) override;

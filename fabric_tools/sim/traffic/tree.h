@@ -14,7 +14,6 @@ class TreeAllReduce : public Workload {
  public:
   TreeAllReduce(const Groups&, Bytes buffer, Bytes chunk);
 
-  std::string_view name() const override { return "tree_all_reduce"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return done_ == count_; }

@@ -9,7 +9,6 @@ class Victim : public Workload {
  public:
   Victim(uint32_t source, uint32_t destination) : source_(source), destination_(destination) {}
 
-  std::string_view name() const override { return "victim"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return over_ && outstanding_ == 0; }

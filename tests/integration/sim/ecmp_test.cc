@@ -17,7 +17,6 @@ class Trials final : public Traffic {
  public:
   Trials(uint32_t flows, uint32_t trials) : flows_(flows), trials_(trials) {}
 
-  std::string_view name() const override { return "trials"; }
   void begin(Wire& wire) override {
     for (uint32_t i = 0; i < flows_; ++i) {
       wire.post(wire.connect(i, flows_ + i), 4096, 0, Time{});

@@ -19,7 +19,6 @@ struct Flow {
 class OneOf final : public Traffic {
  public:
   OneOf(const std::vector<Send>& sends, size_t which) : sends_(sends), which_(which) {}
-  std::string_view name() const override { return "one of"; }
   void begin(Wire& wire) override {
     for (size_t i = 0; i < sends_.size(); ++i) {
       const ConnectionId c = wire.connect(sends_[i].source, sends_[i].destination);

@@ -17,7 +17,6 @@ class Streams final : public Traffic {
   Streams(std::vector<Stream> streams, Duration window)
       : streams_(std::move(streams)), window_(window), got_(streams_.size()) {}
 
-  std::string_view name() const override { return "streams"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return false; }

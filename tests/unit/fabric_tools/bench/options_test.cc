@@ -5,17 +5,17 @@
 namespace megascale {
 namespace {
 
-TEST(BenchOptions, SizesArePowersOf1024) {
-  EXPECT_EQ(parse_size("8"), 8U);
-  EXPECT_EQ(parse_size("64K"), 65536U);
-  EXPECT_EQ(parse_size("4M"), 4U << 20);
-  EXPECT_EQ(parse_size("1GiB"), 1U << 30);
-  EXPECT_EQ(parse_size("0"), 0U);
+TEST(BenchOptions, SizesAreThoseOfTheWholeProject) {
+  EXPECT_EQ(bench_size("64K"), 65536U);
+  EXPECT_EQ(bench_size("4m"), 4U << 20);
+  EXPECT_EQ(bench_size("100KB"), 100'000U);
+  EXPECT_EQ(bench_size("1T"), uint64_t{1} << 40);
+  EXPECT_EQ(bench_size("0"), 0U);
 }
 
 TEST(BenchOptions, WhatIsNoSizeIsRefused) {
-  for (const char* text : {"", "K", "-1", "1.5M", "4MB!", "1X", "2T", "99999999999999999999", "1025G"}) {
-    EXPECT_THROW(parse_size(text), std::invalid_argument) << text;
+  for (const char* text : {"", "K", "-1", "1.00001K", "4MB!", "1X", "2T", "99999999999999999999", "1025G"}) {
+    EXPECT_THROW(bench_size(text), std::invalid_argument) << text;
   }
 }
 

@@ -58,7 +58,7 @@ TEST(PlacementDocument, NamesWhatIsWrong) {
   json["version"] = 2;
   EXPECT_THAT(complaint(t, json.dump()), HasSubstr("another version"));
   json = sample(t), json["hosts"][0] = "stranger";
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("host \"stranger\" is not in the topology small"));
+  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("host `stranger` is not in the topology small"));
   json = sample(t), json["hosts"][0] = json["hosts"][1];
   EXPECT_THAT(complaint(t, json.dump()), HasSubstr("in the list twice"));
   json = sample(t), json["hosts"] = nlohmann::json::array({"host-1"});

@@ -95,7 +95,6 @@ class Series final : public Traffic {
  public:
   Series(uint32_t source, uint32_t destination, std::vector<Bytes> messages, Duration gap = 100us)
       : source_(source), destination_(destination), messages_(std::move(messages)), gap_(gap) {}
-  std::string_view name() const override { return "series"; }
   void begin(Wire& wire) override {
     const ConnectionId c = wire.connect(source_, destination_);
     for (size_t i = 0; i < messages_.size(); ++i) {
@@ -486,7 +485,6 @@ TEST(Connections, ThePlaceOfAClosedOneIsUsedAgain) {
   // Each delivery opens the next connection; packets and timers of the old ones are still about.
   class Relay final : public Traffic {
    public:
-    std::string_view name() const override { return "relay"; }
     void begin(Wire& wire) override { next(wire); }
     void delivered(Wire& wire, const Delivery& d) override {
       most_ = std::max(most_, d.connection);

@@ -233,7 +233,6 @@ TEST(Balance, AFlowletAfterAPauseMayTakeAnotherPath) {
   std::vector<Send> sends;
   class Bursts final : public Traffic {
    public:
-    std::string_view name() const override { return "bursts"; }
     void begin(Wire& wire) override {
       const ConnectionId c = wire.connect(0, 1);
       for (int i = 0; i < 32; ++i) wire.post(c, 4096, 0, Time(i * 100us));

@@ -39,7 +39,6 @@ class Sends final : public Traffic {
  public:
   explicit Sends(std::vector<Send> sends) : sends_(std::move(sends)), times_(sends_.size(), Time{}) {}
 
-  std::string_view name() const override { return "sends"; }
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
   bool finished() const override { return done_ == sends_.size(); }

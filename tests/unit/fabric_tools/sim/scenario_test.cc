@@ -171,15 +171,5 @@ TEST(Fields, OnlyWhatDiffersIsWrittenDown) {
   EXPECT_EQ(to_json(model)["faults"][0]["low"], "h/0");
 }
 
-TEST(Fields, BytesAreDecimalOrBinary) {
-  EXPECT_EQ(parse_bytes("2MB"), 2'000'000u);
-  EXPECT_EQ(parse_bytes("1.5KB"), 1500u);
-  EXPECT_EQ(parse_bytes("2MiB"), 2u << 20);
-  EXPECT_EQ(parse_bytes("64K"), 65536u);
-  EXPECT_EQ(parse_bytes("17B"), 17u);
-  for (const char* bad : {"", "KB", "-1KB", "1.0001KB", "1e30GB", "infMB", "1 KB", "1kB"})
-    EXPECT_FALSE(parse_bytes(bad)) << bad;
-}
-
 }  // namespace
 }  // namespace megascale::sim

@@ -16,12 +16,17 @@ TEST(Quantity, DurationsAsPeopleWriteThem) {
   EXPECT_EQ(parse_duration("0.25"), 250ms) << "a bare number is seconds";
 }
 
-TEST(Quantity, SizesArePowersOf1024) {
+TEST(Quantity, SizesAreBinaryOrDecimal) {
   EXPECT_EQ(parse_size("512K"), 512u << 10);
   EXPECT_EQ(parse_size("4M"), 4u << 20);
   EXPECT_EQ(parse_size("4MiB"), 4u << 20);
   EXPECT_EQ(parse_size("1.5K"), 1536u);
+  EXPECT_EQ(parse_size("64k"), 64u << 10);
   EXPECT_EQ(parse_size("17"), 17u);
+  EXPECT_EQ(parse_size("17B"), 17u);
+  EXPECT_EQ(parse_size("2MB"), 2'000'000u);
+  EXPECT_EQ(parse_size("1.001KB"), 1001u);
+  EXPECT_EQ(parse_size("3TB"), 3'000'000'000'000u);
 }
 
 TEST(Quantity, RatesArePowersOf1000) {
@@ -36,7 +41,8 @@ TEST(Quantity, WhatIsNoQuantityIsRefused) {
                             "1m", "0x10", "inf", "nan", "infs", "1e999", "1e30h", "1s1", "1,5s", "--1"}) {
     EXPECT_FALSE(parse_duration(wrong)) << wrong;
   }
-  for (const char* wrong : {"", "K", "-1", "1k", "1KB", "1B", "0.5", "1.0001K", "1e30", "iB", "1iB", "nan"}) {
+  for (const char* wrong : {"", "K", "KB", "-1", "-1KB", "1kB", "1kiB", "1BiB", "1 KB", "0.5", "1.0001K",
+                            "1.0001KB", "1e30", "1e30GB", "iB", "1iB", "infMB", "nan"}) {
     EXPECT_FALSE(parse_size(wrong)) << wrong;
   }
   for (const char* wrong : {"", "G", "-1G", "10g", "10Gb", "fast", "inf", "1e19"})

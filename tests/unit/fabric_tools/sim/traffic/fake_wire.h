@@ -73,8 +73,8 @@ class FakeWire : public Wire {
   void run(Workload& traffic) {
     traffic.begin(*this);
     for (int budget = 3'000'000; !traffic.finished(); --budget) {
-      ASSERT_GT(budget, 0) << traffic.name() << " does not end";
-      ASSERT_FALSE(events_.empty()) << traffic.name() << " waits for nothing";
+      ASSERT_GT(budget, 0) << "it does not end";
+      ASSERT_FALSE(events_.empty()) << "it waits for nothing";
       const Event event = events_.top();
       events_.pop();
       now = event.at;
@@ -85,7 +85,7 @@ class FakeWire : public Wire {
       Connection& c = connections_.at(event.connection);
       --c.outstanding;
       log.push_back({c.source, c.destination, event.bytes, event.posted, now});
-      traffic.delivered(*this, {event.connection, event.tag, event.posted, now});
+      traffic.delivered(*this, {event.connection, event.tag, now});
     }
     EXPECT_TRUE(std::none_of(connections_.begin(), connections_.end(),
                              [](const Connection& c) { return c.outstanding > 0; }));

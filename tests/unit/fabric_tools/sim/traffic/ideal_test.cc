@@ -13,7 +13,7 @@ namespace {
 Alone hundred_gigabits() {
   Alone alone;
   alone.message = [](uint32_t, uint32_t, Bytes bytes) {
-    return 3us + Rate::gigabits(100).time_for(wire_bytes(Alone{}, bytes));
+    return 3us + Rate::gigabits(100).time_for(wire_bytes(Hosts{}, bytes));
   };
   return alone;
 }
@@ -27,7 +27,7 @@ double ideal_us(const std::string& spec, uint32_t hosts = 16) {
 constexpr double kPacket = 4160 * 8 / 100e3;  // us of a full packet
 
 TEST(Ideal, AMessageAlone) {
-  EXPECT_EQ(wire_bytes(Alone{}, 2'000'000), 2'000'000u + 489 * 64);
+  EXPECT_EQ(wire_bytes(Hosts{}, 2'000'000), 2'000'000u + 489 * 64);
   EXPECT_NEAR(ideal_us("flow:4096"), 3 + kPacket, 0.002);
   EXPECT_NEAR(ideal_us("permutation:2MB"), 3 + (2'000'000 + 489 * 64) * 8 / 100e3, 0.002);
 }

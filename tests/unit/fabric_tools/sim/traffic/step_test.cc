@@ -46,7 +46,7 @@ TEST(Step, EveryCommunicationThatLeavesAHostSendsItsBytesOnce) {
 // By hand: a send after 5 us of computing, then a ring of two in which each sends twice; 10 us a message.
 TEST(Step, ComputesBeforeItSendsAndWaitsForWhatGoesBefore) {
   Small s;
-  TrainingStep step{s.parallel, {}};
+  TrainingStep step;
   step.communications.push_back({CommunicationKind::kSend, Dimension::kPipeline, 1000, 5us, {0, 4}, {}});
   step.communications.push_back({CommunicationKind::kAllReduce, Dimension::kData, 2000, 7us, {0, 2}, {0}});
   step.communications.push_back({CommunicationKind::kCompute, Dimension::kTensor, 0, 3us, {0}, {1}});

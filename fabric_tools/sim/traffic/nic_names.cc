@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/traffic/nic.h"
+#include "fabric_tools/sim/traffic/nic_names.h"
 
 #include <fmt/format.h>
 
