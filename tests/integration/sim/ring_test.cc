@@ -51,7 +51,8 @@ TEST(Ring, Scenario9AlongTheRailNothingIsShared) {
 }
 
 // Each pair of neighbours is one flow with the same bytes, and each step waits for the slowest: the ring goes
-// at the pace of the link that most of its flows share, which the ports' counters tell.
+// at the pace of the link that most of its flows share, which the ports' counters tell; a little below it
+// where that link's pauses hold up flows that do not cross it (6.4 % at most for seeds 1 to 20).
 TEST(Ring, Scenario9InAnyOrderTheMostCrowdedLinkSetsThePace) {
   const Topology t = fat_tree(4);
   bool crowded = false;
@@ -65,8 +66,10 @@ TEST(Ring, Scenario9InAnyOrderTheMostCrowdedLinkSetsThePace) {
     for (const Port& p : r.ports) most = std::max(most, p.packets);
     const double flow = static_cast<double>(r.data_packets) / 16, load = static_cast<double>(most) / flow;
     const double over = seconds(r.completion) / (30.0 / 16 * 64e6 * kWirePerPayload / 12.5e9);
-    show("scenario 9: ring in a random order, over the bound", over, fmt::format("{} +- 5 %", load));
-    EXPECT_NEAR(over, load, 0.05 * load);
+    show("scenario 9: ring in a random order, over the bound", over,
+         fmt::format("{:.2f}, up to 8 % more", load));
+    EXPECT_GE(over, 0.99 * load);
+    EXPECT_LE(over, 1.08 * load);
     crowded |= load > 1.5;
   }
   EXPECT_TRUE(crowded);
