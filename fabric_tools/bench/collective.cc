@@ -7,7 +7,7 @@
 
 #include "fabric_tools/bench/clock.h"
 #include "fabric_tools/bench/pattern.h"
-#include "fabric_tools/bench/progress.h"
+#include "fabric_tools/progress.h"
 
 namespace megascale {
 namespace {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "fabric_tools/bench/clock.h"
-#include "fabric_tools/bench/progress.h"
+#include "fabric_tools/progress.h"
 #include "plugin/host/log.h"
 
 namespace megascale {

@@ -4,7 +4,7 @@
 
 namespace megascale::sim {
 
-// Throws std::runtime_error that names the field, its value and what is accepted.
+// Throws std::invalid_argument that names what is wrong, its value and what is accepted.
 void check(const Setup&);
 
 }  // namespace megascale::sim

@@ -18,11 +18,13 @@ double share(uint64_t part, uint64_t whole) {
 double number(uint64_t n) { return static_cast<double>(n); }
 
 void add_times(std::vector<Column>& list) {
-  list.push_back({"completion_us", "compl us", "when the traffic was over, in microseconds", 1,
-                  [](const Outcome& o) { return us(o.completion); }});
+  list.push_back({"completion_us", "compl us",
+                  "when the traffic was over, in microseconds; nothing where it was not", 1,
+                  [](const Outcome& o) { return o.result.finished ? us(o.completion) : kNone_; }});
   list.push_back(
       {"over_ideal", "/ideal", "completion over what no network can beat", 3, [](const Outcome& o) {
-         return o.ideal && *o.ideal > Duration(0) ? us(o.completion) / us(*o.ideal) : kNone_;
+         const bool known = o.result.finished && o.ideal && *o.ideal > Duration(0);
+         return known ? us(o.completion) / us(*o.ideal) : kNone_;
        }});
   list.push_back({"ideal_us", "ideal us", "that bound, in microseconds", 1,
                   [](const Outcome& o) { return o.ideal ? us(*o.ideal) : kNone_; }, Column::In::kNever});

@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "fabric_tools/sim/run.h"

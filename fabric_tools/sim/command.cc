@@ -13,9 +13,9 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "fabric_tools/bench/progress.h"
 #include "fabric_tools/command.h"
 #include "fabric_tools/json_file.h"
+#include "fabric_tools/progress.h"
 #include "fabric_tools/sim/compare_table.h"
 #include "fabric_tools/sim/html.h"
 #include "fabric_tools/sim/memory.h"
@@ -74,16 +74,13 @@ sim::Scenario scenario_of(const Arguments& a) {
     scenario.set(setting.substr(0, sign), setting.substr(sign + 1));
   }
   for (const std::string& fault : a.faults) scenario.faults.push_back(sim::parse_fault(fault));
-  if (!a.topology.empty()) scenario.topology = a.topology;
-  if (!a.traffic.empty()) scenario.traffic = a.traffic;
-  if (!a.cc.empty()) scenario.cc = a.cc;
-  if (!a.placement.empty()) scenario.placement = a.placement;
-  if (!a.limit.empty()) {
-    const auto limit = parse_duration(a.limit);
-    if (!limit || *limit == Duration(0) || *limit > 24h)
-      throw std::invalid_argument(fmt::format("--limit takes a time up to 24h, not `{}'", a.limit));
-    scenario.limit = *limit;
-  }
+  const std::pair<const char*, const std::string*> heads[] = {{"topology", &a.topology},
+                                                              {"traffic", &a.traffic},
+                                                              {"cc", &a.cc},
+                                                              {"placement", &a.placement},
+                                                              {"limit", &a.limit}};
+  for (const auto& [name, value] : heads)
+    if (!value->empty()) scenario.set_head(name, *value);
   return scenario;
 }
 
@@ -186,7 +183,8 @@ std::vector<double> loads_of(const std::string& text) {
 
 int run_compare(const Arguments& a) {
   Matrix matrix = matrix_of(a);
-  if (!a.load.empty()) matrix.loads = loads_of(a.load);
+  if (a.load.empty()) matrix.loads = {matrix.scenario.load};
+  else matrix.loads = loads_of(a.load);
   matrix.seeds.clear();
   for (uint64_t seed = 1; seed <= a.seeds; ++seed) matrix.seeds.push_back(seed);
   Comparison comparison = sim::prepare(matrix);

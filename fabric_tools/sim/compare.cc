@@ -6,14 +6,13 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <deque>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 
+#include "fabric_tools/sim/check.h"
 #include "fabric_tools/sim/memory.h"
 #include "fabric_tools/sim/path.h"
 #include "fabric_tools/sim/scenario_fields.h"
@@ -28,9 +27,8 @@ std::string with_load(const std::string& traffic, double load) {
   return load == 0 || takes_it ? traffic : traffic + fmt::format("+background:load={}", load);
 }
 
-std::string name_of(const Cell& cell) {
-  return fmt::format("{}, {}, {}{}", cell.topology, cell.traffic, cell.cc,
-                     cell.load > 0 ? fmt::format(", load {}", cell.load) : "");
+std::string about(const Cell& cell, const std::exception& error) {
+  return fmt::format("{}, {}: {}", cell.title(), cell.cc, error.what());
 }
 
 class Runner {
@@ -38,7 +36,7 @@ class Runner {
   Runner(Comparison& comparison, const std::atomic<bool>& stop) : comparison_(comparison), stop_(stop) {
     for (size_t c = 0; c < comparison.cells.size(); ++c)
       for (size_t s = 0; s < comparison.cells[c].plans.size(); ++s) jobs_.emplace_back(c, s);
-    progress_ = std::vector<Progress>(jobs_.size());
+    states_ = std::vector<RunState>(jobs_.size());
   }
 
   void run(unsigned threads, const std::function<void(const Doing&)>& report) {
@@ -50,7 +48,7 @@ class Runner {
     while (running_ > 0) {
       changed_.wait_for(lock, std::chrono::milliseconds(200));
       if (stop_ || failure_)
-        for (Progress& p : progress_) p.stop = true;
+        for (RunState& state : states_) state.stop = true;
       lock.unlock();
       report(doing());
       lock.lock();
@@ -64,14 +62,14 @@ class Runner {
  private:
   Doing doing() const {
     double sum = 0;
-    for (const Progress& p : progress_) sum += p.done;
+    for (const RunState& state : states_) sum += state.done;
     return {done_, jobs_.size(), sum / static_cast<double>(jobs_.size())};
   }
 
   void work() {
     for (;;) {
       const size_t index = next_++;
-      if (index >= jobs_.size() || progress_[index].stop || stop_) break;
+      if (index >= jobs_.size() || states_[index].stop || stop_) break;
       try {
         run_one(index);
       } catch (...) {
@@ -90,24 +88,26 @@ class Runner {
     Cell& cell = comparison_.cells[c];
     Outcome outcome;
     try {
-      outcome = sim::run(cell.plans[s], &progress_[index]);
+      outcome = sim::run(cell.plans[s], &states_[index]);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(about(cell, error));
     } catch (const std::runtime_error& error) {
-      throw std::runtime_error(fmt::format("{}: {}", name_of(cell), error.what()));
+      throw std::runtime_error(about(cell, error));
     }
-    if (progress_[index].stop && !outcome.result.finished && !comparison_.keep_partial)
+    if (states_[index].stop && !outcome.result.finished && !comparison_.keep_partial)
       return;     // it ended because somebody wanted it to
     if (s > 0) {  // what the report shows of one seed only
       outcome.result.slowdowns = {}, outcome.result.ports = {}, outcome.result.series = {};
     }
     cell.outcomes[s] = std::move(outcome);
-    progress_[index].done = 1;
+    states_[index].done = 1;
     ++done_;
   }
 
   Comparison& comparison_;
   const std::atomic<bool>& stop_;
   std::vector<std::pair<size_t, size_t>> jobs_;  // cell, seed
-  std::vector<Progress> progress_;
+  std::vector<RunState> states_;
   std::atomic<size_t> next_ = 0, done_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -125,6 +125,11 @@ std::vector<Topology> read_topologies(const std::vector<std::string>& paths) {
 void plan_seeds(Cell& cell, const Matrix& matrix, const Topology& topology, const Preset& preset) {
   Plan plan{matrix.scenario.setup(topology, preset), {}, matrix.with_ideal};
   plan.traffic = {with_load(cell.traffic, cell.load), cell.load, matrix.scenario.placement, 1};
+  try {
+    check(plan.setup);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(about(cell, error));
+  }
   for (const uint64_t seed : matrix.seeds) {
     plan.setup.seed = plan.traffic.seed = seed;
     const bool first = cell.plans.empty();
@@ -163,6 +168,10 @@ nlohmann::ordered_json json_of(const Outcome& outcome, uint64_t seed, const std:
 }
 
 }  // namespace
+
+std::string Cell::title() const {
+  return fmt::format("{}, {}{}", topology, traffic, load > 0 ? fmt::format(", load {}", load) : "");
+}
 
 Spread Cell::of(const Column& column) const {
   std::vector<double> values;

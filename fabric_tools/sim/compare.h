@@ -30,6 +30,7 @@ struct Cell {  // all seeds of one combination
   std::vector<Plan> plans;                       // one for each seed
   std::vector<std::optional<Outcome>> outcomes;  // nothing: stopped before it was over
 
+  std::string title() const;  // without the congestion control
   Spread of(const Column&) const;
   size_t done() const;
 };
@@ -59,7 +60,7 @@ Comparison prepare(const Matrix&);
 void run(Comparison&, unsigned jobs, const std::atomic<bool>& stop,
          const std::function<void(const Doing&)>& report);
 
-// As many runs at once as the cores and the memory allow; throws std::runtime_error where not even one fits.
+// As many runs at once as the cores and the memory allow, and at least one.
 unsigned most_jobs(const Comparison&);
 
 // `stats`: also what differs from run to run, CPU time.

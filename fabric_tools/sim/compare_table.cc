@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace megascale::sim {
 namespace {
@@ -28,11 +29,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 }  // namespace
 
-std::string TableCells::title() const {
-  const Cell& cell = *rows.front();
-  return fmt::format("{}, {}{}", cell.topology, cell.traffic,
-                     cell.load > 0 ? fmt::format(", load {}", cell.load) : "");
-}
+std::string TableCells::title() const { return rows.front()->title(); }
 
 std::vector<Column> TableCells::columns() const {
   std::vector<Column> list = sim::columns(topology->tiers);
@@ -74,8 +71,9 @@ std::string table(const Comparison& comparison) {
       std::vector<std::string> row{cell->cc};
       for (const Column& column : list) row.push_back(text_of(column, cell->of(column).median));
       const Spread spread = cell->of(list.front());
-      row.insert(row.begin() + 2,
-                 cell->done() > 1 ? fmt::format("{:.0f}-{:.0f}", spread.least, spread.most) : "");
+      row.insert(row.begin() + 2, cell->done() > 1 && !std::isnan(spread.least)
+                                      ? fmt::format("{:.0f}-{:.0f}", spread.least, spread.most)
+                                      : "");
       row.push_back(remark(*cell));
       rows.push_back(std::move(row));
     }

@@ -16,7 +16,7 @@ Recipe recipe_for(const Setup& setup) {
   if (setup.controllers) return setup.controllers;
   std::vector<std::string> complaints;
   Recipe recipe = prepare_controller(setup.algorithm, setup.parameters, &complaints);
-  if (!complaints.empty()) throw std::runtime_error(complaints[0]);
+  if (!complaints.empty()) throw std::invalid_argument(complaints[0]);
   return recipe;
 }
 
@@ -45,12 +45,11 @@ Endpoints::Endpoints(const Setup& setup, EventQueue& events, Packets& packets, F
 }
 
 ConnectionId Endpoints::connect(uint32_t source, uint32_t destination) {
-  const uint32_t path =
-      paths_.intern(path_between(topology_, setup_.model.switches, fabric_.routes(), source, destination));
+  const uint32_t path = paths_.intern(
+      path_between(topology_, setup_.model.switches, fabric_.healthy_routes(), source, destination));
   uint32_t id;
   if (free_connections_.empty()) {
-    id = static_cast<uint32_t>(connections_.size());
-    if (id >> Event::kIndexBits != 0) throw std::runtime_error("more than 268 million connections at once");
+    id = new_index(connections_.size());
     connections_.emplace_back();
   } else {
     id = free_connections_.back();
@@ -127,7 +126,6 @@ void Endpoints::post(ConnectionId id, Bytes bytes, uint64_t tag, Time at) {
                         .end_psn = 0,
                         .next = kNone};
   if (messages_[message].posted > events_.now()) {
-    if (message >> Event::kIndexBits != 0) throw std::runtime_error("more than 268 million messages at once");
     events_.push(messages_[message].posted, EventKind::kPost, message);
   } else {
     append(message);

@@ -22,7 +22,7 @@ struct EndpointTotals {
 
 class Endpoints final : public Wire {
  public:
-  // Throws std::runtime_error when there is no such controller or it has no such parameter.
+  // Throws std::invalid_argument when there is no such controller or it has no such parameter.
   Endpoints(const Setup&, EventQueue&, Packets&, Fabric&, Traffic&, Deliveries&);
 
   ConnectionId connect(uint32_t source_nic, uint32_t destination_nic) override;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <stdexcept>
 #include <vector>
 
 #include "fabric_tools/sim/ticks.h"
@@ -42,6 +43,13 @@ struct Event {
 static_assert(sizeof(Event) == 16);
 static_assert(static_cast<uint32_t>(EventKind::kDeadlock) < 1u << (32 - Event::kIndexBits));
 
+// The index of one more where there are `count`; no event could tell those beyond apart.
+inline uint32_t new_index(size_t count) {
+  if (count >> Event::kIndexBits != 0)
+    throw std::runtime_error("more than 134 million connections, messages, alarms or packets at once");
+  return static_cast<uint32_t>(count);
+}
+
 class EventQueue {
  public:
   // `width` of a bucket, rounded down to a power of two ticks: best when a few events fall into each.
@@ -74,9 +82,14 @@ class EventQueue {
     }
   }
 
-  // False when nothing is left. Moves now() to the event's time.
-  bool pop(Event& event) {
+  // False when nothing is left, or what comes next is after `end`, which is the time then. Moves now() to the
+  // event's time.
+  bool pop(Event& event, Tick end = kNoTick) {
     if (next_ == sorted_.size() && !advance()) return false;
+    if (sorted_[next_].at > end) {
+      now_ = end;
+      return false;
+    }
     event = sorted_[next_++];
     now_ = event.at;
     ++popped_;

@@ -1,9 +1,6 @@
 #include "fabric_tools/sim/fabric.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <stdexcept>
 
 #include "fabric_tools/sim/headroom.h"
 
@@ -33,10 +30,8 @@ Fabric::Fabric(const Topology& topology, const Model& model, uint64_t seed, Even
 }
 
 void Fabric::build_ports() {
-  uint32_t tiers = 1;
-  for (const Switch& s : topology_.switches) tiers = std::max(tiers, s.tier + 1);
-  queues_.resize(tiers);
-  pauses_.resize(tiers);
+  queues_.resize(topology_.tiers);
+  pauses_.resize(topology_.tiers);
   for (uint32_t l = 0; l < topology_.links.size(); ++l) {
     const Link& link = topology_.links[l];
     for (const bool up : {true, false}) {
@@ -68,15 +63,6 @@ void Fabric::build_headroom() {
     const Bytes needed =
         headroom_needed({link.rate, link.delay, model_.latency, hosts_.payload + hosts_.header});
     ports_[p].headroom = model_.pfc.headroom > 0 ? model_.pfc.headroom : needed;
-    if (ports_[p].headroom < needed && !model_.pfc.unsafe_headroom) {
-      throw std::runtime_error(fmt::format(
-          "a PFC headroom of {} bytes is not safe: the link between {} and {} ({} Gbit/s, {} ns) needs {} "
-          "bytes, or packets are dropped. Give at least that, 0 to have it calculated, or set "
-          "unsafe_headroom "
-          "to see what goes wrong",
-          model_.pfc.headroom, name_of(topology_, link.low), name_of(topology_, link.high),
-          link.rate.bits_per_second / 1e9, link.delay.count(), needed));
-    }
   }
 }
 
@@ -359,6 +345,7 @@ void Fabric::set_link(uint32_t link, double share) {
 
 void Fabric::reroute(uint32_t link) {
   if (routed_[link] == link_usable(link)) return;
+  if (!healthy_) healthy_.emplace(routes_);
   routed_[link] = link_usable(link);
   routes_.compute(routed_);
 }

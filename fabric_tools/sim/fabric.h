@@ -4,7 +4,7 @@
 // One event for each packet and hop: when a port begins to send, the arrival at the other end is known. A
 // port that has more to send wakes when it is free.
 #pragma once
-#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,7 +59,6 @@ struct FabricTotals {
 
 class Fabric {
  public:
-  // Throws std::runtime_error when a headroom is given that is not safe.
   Fabric(const Topology&, const Model&, uint64_t seed, EventQueue&, Packets&);
 
   // Events. arrive() is true when the packet is at its NIC.
@@ -104,14 +103,13 @@ class Fabric {
   void reroute(uint32_t link);
 
   void settle();  // counters up to now
-  const Routes& routes() const { return routes_; }
+  // As long as no link is down: what a path is made of.
+  const Routes& healthy_routes() const { return healthy_ ? *healthy_ : routes_; }
   std::span<const FabricPort> ports() const { return ports_; }
   const FabricTotals& totals() const { return totals_; }
   const Histogram& queues(uint32_t tier) const { return queues_[tier]; }
   uint32_t tiers() const { return static_cast<uint32_t>(queues_.size()); }
   std::vector<uint64_t> pauses_of_tiers() const { return pauses_; }
-  // Of a switch: bytes in its shared buffer.
-  uint64_t buffered(uint32_t at_switch) const { return switches_[at_switch].used; }
 
  private:
   struct SwitchState {
@@ -145,7 +143,8 @@ class Fabric {
   Packets& packets_;
   Random random_;
   Routes routes_;
-  std::vector<bool> routed_;  // links, as hashes see them
+  std::optional<Routes> healthy_;  // once routes_ are others
+  std::vector<bool> routed_;       // links, as hashes see them
   std::vector<FabricPort> ports_;
   std::vector<SwitchState> switches_;
   std::vector<Histogram> queues_;

@@ -24,18 +24,28 @@ uint32_t find_link(const Topology& topology, const Fault& fault) {
   }
   const std::string about = fmt::format("fault at {} s on topology '{}': ", seconds(fault.at), topology.name);
   if (!low_known || !high_known) {
-    throw std::runtime_error(fmt::format(
+    throw std::invalid_argument(fmt::format(
         "{}nothing has the name '{}'; switches are called like '{}', NICs like '{}'", about,
         low_known ? fault.high : fault.low, topology.switches.empty() ? "" : topology.switches[0].name,
         topology.nics.empty() ? "" : nic_name(topology, 0)));
   }
-  throw std::runtime_error(
+  throw std::invalid_argument(
       fault.high.empty()
           ? fmt::format("{}'{}' is a switch: name the other end of the link too", about, fault.low)
           : fmt::format("{}no link joins '{}' and '{}'", about, fault.low, fault.high));
 }
 
 }  // namespace
+
+uint32_t link_of(const Topology& topology, const Fault& fault) {
+  if (!(fault.rate >= 0 && fault.rate <= 1) || fault.at < 0s || (fault.lasts && *fault.lasts <= 0s)) {
+    throw std::invalid_argument(
+        fmt::format("a fault on '{}' must be at 0 s or later, last longer than 0 s and leave a share of the "
+                    "rate from 0 (down) to 1; this one is at {} s, lasts {} s and leaves {}",
+                    fault.low, seconds(fault.at), fault.lasts ? seconds(*fault.lasts) : 0.0, fault.rate));
+  }
+  return find_link(topology, fault);
+}
 
 Faults::Faults(const Topology& topology, const Model& model, EventQueue& events, Fabric& fabric,
                Endpoints& endpoints)
@@ -45,14 +55,8 @@ Faults::Faults(const Topology& topology, const Model& model, EventQueue& events,
       endpoints_(endpoints),
       reroute_(ticks(model.switches.reroute)) {
   for (const Fault& fault : model.faults) {
-    if (!(fault.rate >= 0 && fault.rate <= 1) || fault.at < 0s || (fault.lasts && *fault.lasts <= 0s)) {
-      throw std::runtime_error(fmt::format(
-          "a fault on '{}' must be at 0 s or later, last longer than 0 s and leave a share of the "
-          "rate from 0 (down) to 1; this one is at {} s, lasts {} s and leaves {}",
-          fault.low, seconds(fault.at), fault.lasts ? seconds(*fault.lasts) : 0.0, fault.rate));
-    }
     const auto index = static_cast<uint32_t>(faults_.size());
-    faults_.push_back({find_link(topology, fault), fault.rate});
+    faults_.push_back({link_of(topology, fault), fault.rate});
     events_.push(ticks(fault.at), EventKind::kFault, 2 * index);
     if (fault.lasts) events_.push(ticks(fault.at + *fault.lasts), EventKind::kFault, 2 * index + 1);
   }

@@ -1,6 +1,5 @@
 // Links that go down, come back or are slow, by the schedule of a model.
 #pragma once
-#include <functional>
 #include <vector>
 
 #include "fabric_tools/sim/endpoints.h"
@@ -10,10 +9,12 @@
 
 namespace megascale::sim {
 
+// The link that a fault happens to. Throws std::invalid_argument for a name that nothing has, two ends that
+// no link joins, a time or a share of the rate that is not one.
+uint32_t link_of(const Topology&, const Fault&);
+
 class Faults {
  public:
-  // Throws std::runtime_error for a name that nothing has, two ends that no link joins, a share of the rate
-  // that is not one.
   Faults(const Topology&, const Model&, EventQueue&, Fabric&, Endpoints&);
 
   void on_event(uint32_t index);

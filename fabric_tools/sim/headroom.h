@@ -10,9 +10,9 @@ inline constexpr unsigned kPauseResponseQuanta = 16;
 inline constexpr Bytes kPauseFrame = 64;
 
 struct HeadroomCase {
-  Rate rate;          // of the link
-  Duration delay{0};  // of the link, one way, and of the switch until it sees what has arrived
-  Duration latency{0};
+  Rate rate;            // of the link
+  Duration delay{0};    // of the link, one way
+  Duration latency{0};  // of the switch, until it sees what has arrived
   Bytes packet = 4160;  // the greatest on the wire
 };
 

@@ -58,8 +58,9 @@ std::string table_of(const TableCells& group) {
   for (const Column& column : list)
     html += fmt::format("<th title=\"{}\">{}</th>", escape(column.sentence), escape(column.title));
   html += "</tr></thead><tbody>\n";
-  double best = HUGE_VAL;
-  for (const Cell* cell : group.rows) best = std::fmin(best, cell->of(list.front()).median);
+  double best = HUGE_VAL;  // of those whose every run has an end
+  for (const Cell* cell : group.rows)
+    if (remark(*cell).empty()) best = std::fmin(best, cell->of(list.front()).median);
   for (size_t i = 0; i < group.rows.size(); ++i) {
     const Cell& cell = *group.rows[i];
     const std::string note = remark(cell);
@@ -68,7 +69,7 @@ std::string table_of(const TableCells& group) {
     for (const Column& column : list) {
       const Spread spread = cell.of(column);
       const bool is_best =
-          &column == &list.front() && spread.median <= best * 1.0005 && group.rows.size() > 1;
+          &column == &list.front() && note.empty() && spread.median <= best * 1.0005 && group.rows.size() > 1;
       html += fmt::format("<td{}>{}{}</td>", is_best ? " class=\"best\"" : "", text_of(column, spread.median),
                           spread_text(column, spread, cell.done()));
     }
@@ -101,13 +102,9 @@ std::string slowdowns_of(const TableCells& group) {
               curves);
 }
 
-std::string end_name(const Topology& topology, const End& end) {
-  return end.kind == End::Kind::kNic ? nic_name(topology, end.index) : topology.switches[end.index].name;
-}
-
 std::string port_name(const Topology& topology, const Port& port) {
   const Link& link = topology.links[port.link];
-  const std::string low = end_name(topology, link.low), high = end_name(topology, link.high);
+  const std::string low = name_of(topology, link.low), high = name_of(topology, link.high);
   return port.up ? low + " to " + high : high + " to " + low;
 }
 

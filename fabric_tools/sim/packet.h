@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cc/controller.h"
+#include "fabric_tools/sim/event_queue.h"
 #include "fabric_tools/sim/ticks.h"
 #include "fabric_tools/topology/topology.h"
 
@@ -63,8 +64,9 @@ class Pool {
   const T& operator[](uint32_t id) const { return items_[id]; }
   uint32_t take() {
     if (free_ == kNone) {
+      const uint32_t id = new_index(items_.size());
       items_.emplace_back();
-      return static_cast<uint32_t>(items_.size() - 1);
+      return id;
     }
     const uint32_t id = free_;
     free_ = items_[id].next;

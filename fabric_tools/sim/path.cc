@@ -17,50 +17,10 @@ Step step_over(const Topology& topology, const Switches& switches, uint32_t link
 }
 
 [[noreturn]] void no_route(const Topology& topology, uint32_t source, uint32_t destination) {
-  throw std::runtime_error(
+  throw std::invalid_argument(
       fmt::format("no route from NIC {} to NIC {} in topology '{}': no chain of links joins them. Check the "
                   "topology's links, or send between NICs of one rail only",
                   nic_name(topology, source), nic_name(topology, destination), topology.name));
-}
-
-// `next` gives a port of a switch towards the destination, or kNone.
-template <class Next>
-Path walk(const Topology& topology, const Switches& switches, uint32_t source, uint32_t destination,
-          Next next) {
-  if (source >= topology.nics.size() || destination >= topology.nics.size()) {
-    throw std::runtime_error(fmt::format("there is no NIC {}: topology '{}' has {}",
-                                         std::max(source, destination), topology.name, topology.nics.size()));
-  }
-  if (source == destination) {
-    throw std::runtime_error("NIC " + nic_name(topology, source) +
-                             " cannot send to itself: what stays inside a host is not simulated");
-  }
-  Path path{step_over(topology, switches, topology.nics[source].link, true)};
-  uint32_t at = topology.links[topology.nics[source].link].high.index;
-  const uint32_t last = topology.links[topology.nics[destination].link].high.index;
-  while (at != last) {
-    const uint32_t port = next(at);
-    if (port == kNone) no_route(topology, source, destination);
-    const Link& link = topology.links[port / 2];
-    path.push_back(step_over(topology, switches, port / 2, true));
-    at = port % 2 == 0 ? link.high.index : link.low.index;
-  }
-  path.push_back(step_over(topology, switches, topology.nics[destination].link, false));
-  return path;
-}
-
-Path path_alone(const Setup& setup, uint32_t source, uint32_t destination) {
-  const Topology& topology = *setup.topology;
-  const std::vector<bool> usable(topology.links.size(), true);
-  RouteSearch search(topology);
-  if (destination < topology.nics.size()) {
-    search.from(topology.links[topology.nics[destination].link].high.index, usable);
-  }
-  std::vector<uint32_t> ports;
-  return walk(topology, setup.model.switches, source, destination, [&](uint32_t at) {
-    search.next_hops(at, usable, ports);
-    return ports.empty() ? kNone : ports[0];
-  });
 }
 
 }  // namespace
@@ -96,10 +56,27 @@ Tick round_trip(const Path& path, const Hosts& hosts) {
 
 Path path_between(const Topology& topology, const Switches& switches, const Routes& routes, uint32_t source,
                   uint32_t destination) {
-  return walk(topology, switches, source, destination, [&](uint32_t at) {
+  if (source >= topology.nics.size() || destination >= topology.nics.size()) {
+    throw std::invalid_argument(fmt::format("there is no NIC {}: topology '{}' has {}",
+                                            std::max(source, destination), topology.name,
+                                            topology.nics.size()));
+  }
+  if (source == destination) {
+    throw std::invalid_argument("NIC " + nic_name(topology, source) +
+                                " cannot send to itself: what stays inside a host is not simulated");
+  }
+  Path path{step_over(topology, switches, topology.nics[source].link, true)};
+  uint32_t at = topology.links[topology.nics[source].link].high.index;
+  const uint32_t last = topology.links[topology.nics[destination].link].high.index;
+  while (at != last) {
     const auto ports = routes.ports(at, destination);
-    return ports.empty() ? kNone : ports[0];
-  });
+    if (ports.empty()) no_route(topology, source, destination);
+    const Link& link = topology.links[ports[0] / 2];
+    path.push_back(step_over(topology, switches, ports[0] / 2, true));
+    at = ports[0] % 2 == 0 ? link.high.index : link.low.index;
+  }
+  path.push_back(step_over(topology, switches, topology.nics[destination].link, false));
+  return path;
 }
 
 uint32_t Paths::intern(Path path) {
@@ -125,14 +102,6 @@ Duration PathTimes::base_rtt(uint32_t source, uint32_t destination) const {
 Duration PathTimes::alone(uint32_t source, uint32_t destination, Bytes bytes) const {
   const Path path = path_between(*setup_.topology, setup_.model.switches, routes_, source, destination);
   return duration(message_alone(path, setup_.model.hosts, bytes));
-}
-
-Duration base_rtt(const Setup& setup, uint32_t source, uint32_t destination) {
-  return duration(round_trip(path_alone(setup, source, destination), setup.model.hosts));
-}
-
-Duration alone(const Setup& setup, uint32_t source, uint32_t destination, Bytes bytes) {
-  return duration(message_alone(path_alone(setup, source, destination), setup.model.hosts, bytes));
 }
 
 }  // namespace megascale::sim

@@ -24,15 +24,16 @@ Tick message_alone(const Path&, const Hosts&, Bytes payload);
 // A full packet there, its acknowledgement back.
 Tick round_trip(const Path&, const Hosts&);
 
-// From a NIC to another by the first of the shortest ways. Throws std::runtime_error when there is none.
+// From a NIC to another by the first of the shortest ways. Throws std::invalid_argument when there is none.
 Path path_between(const Topology&, const Switches&, const Routes&, uint32_t source, uint32_t destination);
 
-// base_rtt() and alone() of simulation.h for who asks often: routes are computed once. The setup and its
-// topology must outlive it.
+// What things take with empty queues, for any pair of NICs. The setup and its topology must outlive it.
 class PathTimes {
  public:
   explicit PathTimes(const Setup& setup) : setup_(setup), routes_(*setup.topology) {}
+  // One full packet there and its acknowledgement back; what a controller is told (without bias).
   Duration base_rtt(uint32_t source, uint32_t destination) const;
+  // A message alone on its path: serialisation, delays, store and forward.
   Duration alone(uint32_t source, uint32_t destination, Bytes) const;
 
  private:

@@ -59,7 +59,7 @@ fs::path file_of(const std::string& name, const std::string& folder) {
   if (!where) {
     std::string tried;
     for (const fs::path& one : folders(folder)) tried += (tried.empty() ? "" : ", ") + one.string();
-    throw std::runtime_error(fmt::format(
+    throw std::invalid_argument(fmt::format(
         "preset `{}': there is no folder of presets at {}; name one with --presets", name, tried));
   }
   std::string stem = name;
@@ -67,8 +67,8 @@ fs::path file_of(const std::string& name, const std::string& folder) {
   fs::path file = *where / (stem + ".toml");
   std::error_code error;
   if (stem.find('/') == std::string::npos && fs::is_regular_file(file, error)) return file;
-  throw std::runtime_error(fmt::format("there is no preset `{}' in {}; there are {}", name, where->string(),
-                                       fmt::join(preset_names(folder), ", ")));
+  throw std::invalid_argument(fmt::format("there is no preset `{}' in {}; there are {}", name,
+                                          where->string(), fmt::join(preset_names(folder), ", ")));
 }
 
 std::string contents(const fs::path& file) {
@@ -76,16 +76,17 @@ std::string contents(const fs::path& file) {
   std::string text(kLargestFile + 1, '\0');
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.eof() && !in)
-    throw std::runtime_error(
+    throw std::invalid_argument(
         fmt::format("preset {}: it cannot be read; is it a file that you may read?", file.string()));
   text.resize(static_cast<size_t>(in.gcount()));
   if (text.size() > kLargestFile)
-    throw std::runtime_error(fmt::format("preset {}: it is over 1 MiB, which no preset is", file.string()));
+    throw std::invalid_argument(
+        fmt::format("preset {}: it is over 1 MiB, which no preset is", file.string()));
   return text;
 }
 
 [[noreturn]] void fail(const fs::path& file, const toml::node& at, const std::string& why) {
-  throw std::runtime_error(fmt::format("preset {}:{}: {}", file.string(), at.source().begin.line, why));
+  throw std::invalid_argument(fmt::format("preset {}:{}: {}", file.string(), at.source().begin.line, why));
 }
 
 const Algorithm& algorithm_named(const std::string& name, const fs::path& file) {
@@ -94,13 +95,13 @@ const Algorithm& algorithm_named(const std::string& name, const fs::path& file) 
     if (a.name == name) return a;
     names.append(names.empty() ? "" : ", ").append(a.name);
   }
-  throw std::runtime_error(
+  throw std::invalid_argument(
       fmt::format("preset {}: `algorithm' is `{}'; it must be one of {}", file.string(), name, names));
 }
 
 std::string text_at(const toml::table& table, std::string_view key, const fs::path& file) {
   const toml::node* node = table.get(key);
-  if (!node) throw std::runtime_error(fmt::format("preset {}: `{}' is missing", file.string(), key));
+  if (!node) throw std::invalid_argument(fmt::format("preset {}: `{}' is missing", file.string(), key));
   const auto text = node->value_exact<std::string>();
   if (!text) fail(file, *node, fmt::format("`{}' must be a text in quotes", key));
   return *text;
@@ -190,7 +191,7 @@ const toml::table* table_at(const toml::table& table, std::string_view key, cons
 Preset read(const fs::path& file) {
   const ParsedToml parsed = parse_toml(contents(file));
   if (!parsed.table) {
-    throw std::runtime_error(
+    throw std::invalid_argument(
         fmt::format("preset {}:{}:{}: {}", file.string(), parsed.line, parsed.column, parsed.description));
   }
   const toml::table& table = *parsed.table;
@@ -237,7 +238,7 @@ Preset load_preset(const std::string& name, const std::string& folder) {
       set_parameter(preset, algorithm_named(preset.algorithm, preset.file), change.substr(0, equals),
                     change.substr(equals + 1));
     } catch (const std::invalid_argument& error) {
-      throw std::runtime_error(fmt::format("preset `{}': {}", name, error.what()));
+      throw std::invalid_argument(fmt::format("preset `{}': {}", name, error.what()));
     }
     at = next;
   }

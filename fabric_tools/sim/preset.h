@@ -2,7 +2,6 @@
 // receivers, in a file of configs/cc/ that is named after its source.
 #pragma once
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,8 +21,9 @@ struct Preset {
 // any number of "+PARAMETER=VALUE" that replace one of its parameters, for ablations: "hybrid+marks=0".
 //
 // Looked for in `folder` if that is given; else in the configs/cc of the source, of the tree that the program
-// stands in, or of the installation. Throws std::runtime_error: no such preset (with those that there are), a
-// malformed file (with its line), an unknown key, algorithm, parameter or field, a value out of range.
+// stands in, or of the installation. Throws std::invalid_argument: no such preset (with those that there
+// are), a malformed file (with its line), an unknown key, algorithm, parameter or field, a value out of
+// range.
 Preset load_preset(const std::string& name, const std::string& folder = {});
 
 std::vector<std::string> preset_names(const std::string& folder = {});  // sorted; file names without .toml

@@ -27,12 +27,12 @@ Duration ideal_of(const Plan& plan) {
 
 }  // namespace
 
-Outcome run(const Plan& plan, Progress* progress) {
+Outcome run(const Plan& plan, RunState* state) {
   Outcome outcome;
   if (plan.with_ideal) outcome.ideal = ideal_of(plan);
   const auto traffic = make_traffic(plan.traffic, *plan.setup.topology);
   const double before = thread_cpu_seconds();
-  outcome.result = simulate(plan.setup, *traffic, progress);
+  outcome.result = simulate(plan.setup, *traffic, state);
   outcome.cpu_seconds = thread_cpu_seconds() - before;
   const auto foreground = traffic->foreground_end();
   outcome.completion = foreground ? *foreground - Time{} : outcome.result.completion;
@@ -40,14 +40,13 @@ Outcome run(const Plan& plan, Progress* progress) {
   return outcome;
 }
 
-Bytes check_memory(const Plan& plan, unsigned at_once) {
+Bytes check_memory(const Plan& plan) {
   const auto traffic = make_traffic(plan.traffic, *plan.setup.topology);
   const Bytes needed = memory_needed(plan.setup, *traffic), available = available_memory();
-  if (needed > available / at_once) {
+  if (needed > available) {
     throw std::runtime_error(fmt::format(
-        "traffic `{}' on {} needs about {} and {} are available{}; take fewer NICs or smaller traffic",
-        plan.traffic.spec, plan.setup.topology->name, gigabytes(needed * at_once), gigabytes(available),
-        at_once > 1 ? fmt::format(" for {} runs at once (--jobs)", at_once) : ""));
+        "traffic `{}' on {} needs about {} and {} are available; take fewer NICs or smaller traffic",
+        plan.traffic.spec, plan.setup.topology->name, gigabytes(needed), gigabytes(available)));
   }
   return needed;
 }

@@ -1,8 +1,6 @@
 // One run of the commands: a scenario, simulated, beside the bound that nothing can beat.
 #pragma once
-#include <memory>
 #include <optional>
-#include <string>
 
 #include "fabric_tools/sim/scenario.h"
 #include "fabric_tools/sim/simulation.h"
@@ -25,10 +23,10 @@ struct Plan {
 };
 
 // Throws what make_traffic() and simulate() throw.
-Outcome run(const Plan&, Progress* = nullptr);
+Outcome run(const Plan&, RunState* = nullptr);
 
-// Throws std::runtime_error with both numbers when the plan's memory, so many times at once, is not there.
-Bytes check_memory(const Plan&, unsigned at_once = 1);
+// Throws std::runtime_error with both numbers when the plan's memory is not there.
+Bytes check_memory(const Plan&);
 
 // A mean time between two samples that gives about `points` of them.
 Duration sample_for(const Plan&, unsigned points);

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/sim/traffic/nic_names.h"
 #include "fabric_tools/sim/traffic/spec.h"
 #include "transport/base/quantity.h"
 #include "transport/base/toml.h"
@@ -54,24 +55,8 @@ void set_fault(Fault& fault, const std::string& name, const std::string& text) {
 Fault checked(Fault fault) {
   if (fault.low.empty())
     throw std::invalid_argument(
-        "a fault needs `low', the lower end of its link: a NIC as HOST/RAIL, or a switch");
+        "a fault needs `low', the lower end of its link: a NIC, by its number or as HOST/RAIL, or a switch");
   return fault;
-}
-
-void set_head(Scenario& scenario, const std::string& name, const std::string& text) {
-  if (name == "topology") scenario.topology = text;
-  else if (name == "traffic") scenario.traffic = text;
-  else if (name == "cc") scenario.cc = text;
-  else if (name == "placement") scenario.placement = text;
-  else if (name == "seed") scenario.seed = static_cast<uint64_t>(number_of(name, text, 0, 9e15));
-  else if (name == "load") scenario.load = number_of(name, text, 0, 1);
-  else if (name == "limit") scenario.limit = duration_of(name, text);
-  else
-    throw std::invalid_argument(
-        fmt::format("there is no `{}'; a scenario has topology, traffic, cc, placement, seed, load, limit, "
-                    "[switches], [hosts], "
-                    "[[fault]]",
-                    name));
 }
 
 void set_fields(Scenario& scenario, const std::string& prefix, const toml::table& table) {
@@ -102,12 +87,33 @@ void Scenario::set(const std::string& name, const std::string& value) {
   settings.emplace_back(name, value);
 }
 
+void Scenario::set_head(const std::string& name, const std::string& text) {
+  if (name == "topology") topology = text;
+  else if (name == "traffic") traffic = text;
+  else if (name == "cc") cc = text;
+  else if (name == "placement") placement = text;
+  else if (name == "seed") seed = static_cast<uint64_t>(number_of(name, text, 0, 9e15));
+  else if (name == "load") load = number_of(name, text, 0, 1);
+  else if (name == "limit") limit = duration_of(name, text);
+  else
+    throw std::invalid_argument(
+        fmt::format("there is no `{}'; a scenario has topology, traffic, cc, placement, seed, load, limit, "
+                    "[switches], [hosts], "
+                    "[[fault]]",
+                    name));
+}
+
 Setup Scenario::setup(const Topology& of, const Preset& preset) const {
   Setup setup;
   setup.topology = &of;
   apply(preset, setup);
   for (const auto& [name, value] : settings) set_field(setup.model, name, value);
-  setup.model.faults = faults;
+  NicNames nics(of);
+  for (Fault fault : faults) {
+    const auto nic = fault.high.empty() ? nics.find(fault.low) : std::nullopt;
+    if (nic) fault.low = nic_name(of, *nic);
+    setup.model.faults.push_back(fault);
+  }
   setup.seed = seed;
   setup.limit = limit;
   return setup;
@@ -124,7 +130,7 @@ Scenario parse_scenario(std::string_view text, const std::string& source) {
     try {
       if (name == "fault") set_faults(scenario, node);
       else if (const auto* table = node.as_table()) set_fields(scenario, name, *table);
-      else set_head(scenario, name, text_of_node(node, name));
+      else scenario.set_head(name, text_of_node(node, name));
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(
           fmt::format("scenario {}, line {}: {}", source, node.source().begin.line, error.what()));

@@ -13,7 +13,7 @@
 //   [[fault]]
 //   at = "1ms"
 //   lasts = "10ms"                             # without it: until the end
-//   low = "host0/0"                            # a NIC, or a switch with `high` above it
+//   low = "host0/0"                            # a NIC, by its number too, or a switch with `high` above it
 //   rate = 0.25                                # share that is left; 0, without it: down
 #pragma once
 #include <string>
@@ -35,9 +35,10 @@ struct Scenario {
   std::vector<std::pair<std::string, std::string>> settings;  // fields of the model, checked
   std::vector<Fault> faults;
 
-  // Throws std::invalid_argument as set_field() does.
-  void set(const std::string& name, const std::string& value);
-  // The model that a preset asks for, then the settings.
+  // Both throw std::invalid_argument as set_field() does.
+  void set(const std::string& name, const std::string& value);       // a field of the model
+  void set_head(const std::string& name, const std::string& value);  // what stands above the first table
+  // The model that a preset asks for, then the settings. Faults name the topology's NICs.
   Setup setup(const Topology&, const Preset&) const;
 };
 

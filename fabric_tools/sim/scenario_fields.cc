@@ -49,8 +49,8 @@ constexpr Field kFields[] = {
      "a queue that is paused for longer drops until it is let go; 0: never"},
     {"switches.pfc.unsafe_headroom", AT(switches.pfc.unsafe_headroom), 0, 0,
      "take the headroom even where packets can be lost"},
-    {"hosts.payload", AT(hosts.payload), 64, 65536, "of a full packet"},
-    {"hosts.header", AT(hosts.header), 1, 4096, "of every packet, on the wire besides the payload"},
+    {"hosts.payload", AT(hosts.payload), 64, 65000, "of a full packet"},
+    {"hosts.header", AT(hosts.header), 1, 500, "of every packet, on the wire besides the payload"},
     {"hosts.ack", AT(hosts.ack), 1, 4096, "wire size of acknowledgements and CNPs"},
     {"hosts.ack_every", AT(hosts.ack_every), 1, 1e6, "packets that one acknowledgement covers"},
     {"hosts.delay", AT(hosts.delay), 0, 1, "from the arrival of a packet to its acknowledgement"},
@@ -139,6 +139,15 @@ struct Measure {  // what is compared with the field's range
   double operator()(Recovery) const { return 0; }
 };
 
+template <typename T>
+bool in_range(const Field& field, const T& value) {
+  if constexpr (std::is_same_v<T, std::optional<Duration>>) {
+    if (!value) return true;
+  }
+  const double measure = Measure()(value);
+  return field.least >= field.most || (measure >= field.least && measure <= field.most);
+}
+
 struct Print {
   std::string operator()(bool v) const { return v ? "on" : "off"; }
   std::string operator()(double v) const { return fmt::format("{}", v); }
@@ -199,12 +208,18 @@ void set_field(Model& model, std::string_view name, std::string_view value) {
         auto& target = access(model);
         const auto parsed = Parse{value}(&target);
         if (!parsed) refuse(field, value);
-        const double measure = Measure()(*parsed);
-        if (field.least < field.most && !(measure >= field.least && measure <= field.most))
-          refuse(field, value);
+        if (!in_range(field, *parsed)) refuse(field, value);
         target = *parsed;
       },
       field.access);
+}
+
+void check_fields(const Model& model) {
+  Model copy = model;  // the accessors give references that can be written
+  for (const Field& field : fields()) {
+    const bool fits = std::visit([&](auto access) { return in_range(field, access(copy)); }, field.access);
+    if (!fits) refuse(field, value_of(field, model));
+  }
 }
 
 std::string accepted(const Field& field) {

@@ -29,6 +29,9 @@ std::span<const Field> fields();
 // answered with those that are like it.
 void set_field(Model&, std::string_view name, std::string_view value);
 
+// The same for every field of a model, wherever it is from.
+void check_fields(const Model&);
+
 std::string accepted(const Field&);  // "0 to 1", "on or off", "one of ecmp, flowlet, spray, plb"
 std::string value_of(const Field&, const Model&);  // as set_field() takes it
 std::string describe_fields();                     // for --help: name, default, what is accepted, sentence

@@ -1,7 +1,6 @@
 #include "fabric_tools/sim/simulation.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "fabric_tools/sim/check.h"
 #include "fabric_tools/sim/deliveries.h"
@@ -14,7 +13,7 @@ namespace megascale::sim {
 namespace {
 
 constexpr size_t kSeries = 8;
-constexpr uint64_t kLookAround = 4096;  // events between looks at Progress
+constexpr uint64_t kLookAround = 4096;  // events between looks at RunState
 
 double full_packet_ticks(const Setup& setup) {
   const Topology& t = *setup.topology;
@@ -43,23 +42,22 @@ class Simulation {
         faults_(*setup.topology, setup.model, events_, fabric_, endpoints_),
         sampler_(events_, fabric_, setup.sample) {}
 
-  Result run(Progress* progress) {
+  Result run(RunState* state) {
     const Tick limit = ticks(setup_.limit);
     traffic_.begin(endpoints_);
     Event event;
     uint64_t messages = 0;
     bool finished = traffic_.finished();
-    while (!finished && events_.pop(event)) {
-      if (event.at > limit) break;
+    while (!finished && events_.pop(event, limit)) {
       fetch_ahead();
       handle(event);
       if (deliveries_.messages() != messages || event.kind() == EventKind::kTraffic) {
         messages = deliveries_.messages();
         finished = traffic_.finished();
       }
-      if (progress && events_.popped() % kLookAround == 0) {
-        progress->done.store(traffic_.progress(), std::memory_order_relaxed);
-        if (progress->stop.load(std::memory_order_relaxed)) break;
+      if (state && events_.popped() % kLookAround == 0) {
+        state->done.store(traffic_.progress(), std::memory_order_relaxed);
+        if (state->stop.load(std::memory_order_relaxed)) break;
       }
     }
     return result(finished);
@@ -70,7 +68,7 @@ class Simulation {
   void handle(const Event& event);
   Result result(bool finished);
   void add_ports(Result&, Tick ran) const;
-  void add_tiers(Result&, Tick ran) const;
+  void add_tiers(Result&) const;
 
   const Setup& setup_;
   Traffic& traffic_;
@@ -166,7 +164,7 @@ Result Simulation::result(bool finished) {
   r.deadlock = deadlock_;
   const Tick ran = std::max<Tick>(finished ? ticks(r.completion) : events_.now(), 1);
   add_ports(r, ran);
-  add_tiers(r, ran);
+  add_tiers(r);
   r.series = sampler_.busiest(kSeries);
   return r;
 }
@@ -192,7 +190,7 @@ void Simulation::add_ports(Result& r, Tick ran) const {
   }
 }
 
-void Simulation::add_tiers(Result& r, Tick) const {
+void Simulation::add_tiers(Result& r) const {
   r.tiers.resize(fabric_.tiers());
   std::vector<uint32_t> count(r.tiers.size());
   for (size_t id = 0; id < r.ports.size(); ++id) {
@@ -214,9 +212,9 @@ void Simulation::add_tiers(Result& r, Tick) const {
 
 }  // namespace
 
-Result simulate(const Setup& setup, Traffic& traffic, Progress* progress) {
+Result simulate(const Setup& setup, Traffic& traffic, RunState* state) {
   check(setup);
-  return Simulation(setup, traffic).run(progress);
+  return Simulation(setup, traffic).run(state);
 }
 
 Bytes memory_needed(const Setup& setup, const Traffic& traffic) {

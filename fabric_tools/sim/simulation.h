@@ -1,10 +1,8 @@
 // A deterministic packet-level simulation: one topology, one model, one controller for all connections, one
 // traffic. The same seed gives the same result, to the bit.
 #pragma once
-#include <array>
 #include <atomic>
-#include <functional>
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "cc/registry.h"
@@ -52,7 +50,8 @@ struct Series {
 
 struct Result {
   bool finished = false;
-  Duration completion{0};  // of the traffic: from 0 to its last delivery
+  // Of the traffic: from 0 to its last delivery, or to the last so far if it is not finished.
+  Duration completion{0};
   uint64_t messages = 0;
   Bytes delivered = 0;           // payload
   Quantiles message_time;        // seconds, from the post to the delivery
@@ -72,22 +71,15 @@ struct Result {
   uint64_t digest = 0;  // of every delivery, for comparing two runs
 };
 
-struct Progress {
-  std::atomic<double> done{0};
+struct RunState {
+  std::atomic<double> done{0};    // share
   std::atomic<bool> stop{false};  // set it, and run() returns what it has
 };
 
-// Throws std::runtime_error for a pair that has no route, a headroom that is not safe, an unknown fault
-// target.
-Result simulate(const Setup&, Traffic&, Progress* = nullptr);
+// Throws std::invalid_argument for what check() refuses and for a pair that has no route.
+Result simulate(const Setup&, Traffic&, RunState* = nullptr);
 
 // An estimate, before anything is allocated.
 Bytes memory_needed(const Setup&, const Traffic&);
-
-// With empty queues, one full packet there and its acknowledgement back; what a controller is told (without
-// bias).
-Duration base_rtt(const Setup&, uint32_t source_nic, uint32_t destination_nic);
-// A message alone on its path: serialisation, delays, store and forward.
-Duration alone(const Setup&, uint32_t source_nic, uint32_t destination_nic, Bytes);
 
 }  // namespace megascale::sim

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "fabric_tools/sim/path.h"
 #include "tests/integration/sim/validation.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 
@@ -14,7 +15,7 @@ constexpr Bytes kEach = 100'000;  // 25 packets a pair
 // (N-1) x wire bytes / C and a round trip: 127 x (100,000 + 25 x 64) x 8 / 100G = 1032 us, and the base RTT.
 // (The scenario's 1064 us are those of 25 full packets; the last one here is 1696 bytes.)
 double bound(const sim::Setup& setup) {
-  return (kNics - 1) * (kEach + 25 * 64) / 12.5e9 + seconds(base_rtt(setup, 0, kNics - 1));
+  return (kNics - 1) * (kEach + 25 * 64) / 12.5e9 + seconds(PathTimes(setup).base_rtt(0, kNics - 1));
 }
 
 struct Ratio {

@@ -59,7 +59,7 @@ TEST(Headroom, Scenario10WhatIsNotSafeIsRefused) {
   sim::Setup setup = preset_on(t, "fixed");
   setup.model.switches.pfc.headroom = 30'000;
   Sends traffic({{0, 1, 1}});
-  EXPECT_THROW(simulate(setup, traffic), std::runtime_error);
+  EXPECT_THROW(simulate(setup, traffic), std::invalid_argument);
 }
 
 // A chain of four switches towards a receiver that takes next to nothing, so that nobody is let go meanwhile.

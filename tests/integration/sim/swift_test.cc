@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fabric_tools/sim/path.h"
 #include "tests/integration/sim/streams.h"
 #include "tests/integration/sim/validation.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
@@ -53,7 +54,7 @@ TEST_P(SwiftSteady, Scenario3TheQueueIsTheTargets) {
   Streams streams(streams_to_first(flows), 1ms);
   const Result r = simulate(setup, streams);
   const PortSamples s = samples_of(setup, r, port_to(t, 0), 20ms);
-  const double least = queue_at_target(flows, seconds(base_rtt(setup, 1, 0)));
+  const double least = queue_at_target(flows, seconds(PathTimes(setup).base_rtt(1, 0)));
   const double jain = streams.jain(Time(20ms), Time(setup.limit));
   show(fmt::format("scenario 3, {} flows: mean queue, KB", flows), s.mean_queue / 1e3,
        fmt::format("{:.1f} to {:.1f}", least / 1e3, (least + flows * kPacket) / 1e3));
@@ -119,7 +120,7 @@ TEST(SwiftMany, Scenario4FiveThousandToOne) {
   Streams streams(flows, 1ms);
   const Result r = simulate(setup, streams);
   const PortSamples s = samples_of(setup, r, port_to(t, 0), 30ms);
-  const double rtt = s.mean_queue / kBytesPerSecond + seconds(base_rtt(setup, 1, 0));
+  const double rtt = s.mean_queue / kBytesPerSecond + seconds(PathTimes(setup).base_rtt(1, 0));
   show("scenario 4: 5000 to 1, utilisation", s.utilisation, ">= 0.99");
   show("    RTT, us", rtt * 1e6, "110 +- 20 %");
   EXPECT_GE(s.utilisation, 0.99);

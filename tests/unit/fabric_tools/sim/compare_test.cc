@@ -121,11 +121,36 @@ TEST_F(Compare, StoppingAtOnceAlwaysEnds) {
 
 TEST_F(Compare, BadInputIsRefusedBeforeAnythingRuns) {
   matrix_.cc = {"full", "none-such"};
-  EXPECT_ANY_THROW(prepare(matrix_));
+  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
   matrix_.cc = {"full"}, matrix_.traffic = {"permutation:100KB", "nothing:1"};
   EXPECT_THROW(prepare(matrix_), std::invalid_argument);
   matrix_.traffic = {"permutation:100KB"}, matrix_.topologies = {"/nowhere.toml"};
-  EXPECT_ANY_THROW(prepare(matrix_));
+  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
+}
+
+// Also what only a simulation would have found.
+TEST_F(Compare, WhatCannotBeSimulatedIsRefusedBeforeAnythingRuns) {
+  const auto refused = [&](Scenario scenario, const char* why) {
+    matrix_.scenario = std::move(scenario);
+    try {
+      prepare(matrix_);
+      ADD_FAILURE() << why;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("small, permutation:100KB, full: "), HasSubstr(why)));
+    }
+  };
+  refused({.limit = 0s}, "limit");
+  refused({.settings = {{"switches.pfc.headroom", "1KB"}}}, "headroom of 1000 bytes is not safe");
+  refused({.settings = {{"switches.ecn.kmin", "1MB"}}}, "kmin");
+  refused({.faults = {{.low = "nobody/9"}}}, "nobody/9");
+}
+
+TEST_F(Compare, AFaultTakesANicByItsNumberToo) {
+  matrix_.scenario.faults = {{.low = "1"}};
+  const Comparison c = prepare(matrix_);
+  EXPECT_EQ(c.cells[0].plans[0].setup.model.faults[0].low, nic_name(c.topologies[0], 1));
+  matrix_.scenario.faults = {{.low = "8"}};  // there are 0 to 7
+  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
 }
 
 TEST_F(Compare, ARunThatIsCutShortIsNotFinished) {
@@ -135,6 +160,19 @@ TEST_F(Compare, ARunThatIsCutShortIsNotFinished) {
   EXPECT_FALSE(c.stopped);
   EXPECT_THAT(table(c), HasSubstr("NOT FINISHED"));
   EXPECT_THAT(summary(c), HasSubstr("NOT FINISHED"));
+}
+
+// Not even where the last of what it delivered came early: a deadlock would look fast.
+TEST_F(Compare, ARunThatIsCutShortHasNoCompletionAndIsNeverTheBest) {
+  matrix_.traffic = {"permutation:1KB+permutation:10MB:at=1ms"};
+  matrix_.scenario.limit = 1100us;
+  const Comparison c = compared(1);
+  const auto json = document(c, false)["cells"][0];
+  EXPECT_GT(json["runs"][0]["messages"], 0);
+  EXPECT_TRUE(json["runs"][0]["completion_us"].is_null());
+  EXPECT_TRUE(json["median_least_most"]["over_ideal"][0].is_null());
+  EXPECT_THAT(table(c), Not(HasSubstr("nan")));
+  EXPECT_THAT(html(c), AllOf(Not(HasSubstr("class=\"best\"")), Not(HasSubstr("nan"))));
 }
 
 TEST_F(Compare, TheSummaryOfOneRun) {

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "fabric_tools/sim/path.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 
 namespace megascale::sim {
@@ -83,7 +84,7 @@ TEST(Sender, TellsItsControllerWhatHappens) {
   run(setup, {{0, 15, 9 * 4096 + 100}});
   EXPECT_EQ(log.facts.line_rate, Rate::gigabits(100));
   EXPECT_EQ(log.facts.packet, 4096u);
-  const Duration base = base_rtt(setup, 0, 15);
+  const Duration base = PathTimes(setup).base_rtt(0, 15);
   EXPECT_EQ(log.facts.base_rtt, base - 2us);
   ASSERT_EQ(log.sent.size(), 10u);
   EXPECT_EQ(log.sent[1] - log.sent[0], Duration(332));
@@ -124,7 +125,7 @@ TEST(Sender, AcknowledgementsSayHowFarAndHowLong) {
   Series traffic(0, 15, {10'000, 0, 1});
   simulate(setup, traffic);
   ASSERT_EQ(log.acks.size(), 4u);
-  EXPECT_EQ(log.acks[0].rtt, base_rtt(setup, 0, 15));
+  EXPECT_EQ(log.acks[0].rtt, PathTimes(setup).base_rtt(0, 15));
   EXPECT_EQ(log.acks[0].bytes, 4096u);
   EXPECT_EQ(log.acks[0].sequence, 4096u);
   EXPECT_EQ(log.acks[2].sequence, 10'000u);
@@ -214,7 +215,7 @@ TEST(Receiver, AnAcknowledgementIsNotOwedUntilTheTimeout) {
   const Result small = run(setup, {{0, 1, 300 * 4096}});
   EXPECT_EQ(log.timeouts, 0);
   EXPECT_EQ(small.retransmitted, 0u);
-  EXPECT_LT(small.completion, 100 * (base_rtt(setup, 0, 1) + 1us));
+  EXPECT_LT(small.completion, 100 * (PathTimes(setup).base_rtt(0, 1) + 1us));
   Log shrinks;
   shrinks.window = 40 * 4096;
   shrinks.shrinks = true;
@@ -409,7 +410,7 @@ TEST(Recovery, TimeoutsAdaptOrAreFixed) {
   sim::Setup setup = plain(t);
   setup.model.switches.reroute = 1s;
   setup.model.faults = {{200us, 3ms, "left", "right", 0}};
-  const double alone_us = seconds(alone(setup, 0, 1, 5'000'000)) * 1e6;
+  const double alone_us = seconds(PathTimes(setup).alone(0, 1, 5'000'000)) * 1e6;
   const double adaptive = seconds(run(setup, {{0, 1, 5'000'000}}).completion) * 1e6;
   EXPECT_GT(adaptive, alone_us + 3000 - 200);
   EXPECT_LT(adaptive, alone_us + 3000 + 1000);  // back within a millisecond of the repair

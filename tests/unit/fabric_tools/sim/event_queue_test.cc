@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "fabric_tools/sim/random.h"
@@ -56,6 +57,25 @@ TEST(EventQueue, KindAndIndexComeBack) {
   ASSERT_TRUE(queue.pop(e));
   EXPECT_EQ(e.kind(), EventKind::kDeadlock);
   EXPECT_EQ(e.index(), (1u << Event::kIndexBits) - 1);
+}
+
+TEST(EventQueue, TheTimeStopsAtTheEnd) {
+  EventQueue queue(16, 64);
+  queue.push(100, EventKind::kTick, 0);
+  queue.push(1'000'000, EventKind::kTick, 1);
+  Event e;
+  ASSERT_TRUE(queue.pop(e, 100));
+  EXPECT_FALSE(queue.pop(e, 5'000));
+  EXPECT_EQ(queue.now(), 5'000);
+  ASSERT_TRUE(queue.pop(e, 1'000'000));
+  EXPECT_EQ(e.index(), 1u);
+  EXPECT_FALSE(queue.pop(e, 2'000'000));
+  EXPECT_EQ(queue.now(), 1'000'000) << "nothing is left: nothing happens any more";
+}
+
+TEST(EventQueue, AnIndexThatNoEventCanHoldIsNotGivenOut) {
+  EXPECT_EQ(new_index((1u << Event::kIndexBits) - 1), (1u << Event::kIndexBits) - 1);
+  EXPECT_THROW(new_index(1u << Event::kIndexBits), std::runtime_error);
 }
 
 // Against a sort: near and far, dense and sparse, pushes between pops.

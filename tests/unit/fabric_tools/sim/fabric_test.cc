@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fabric_tools/sim/headroom.h"
+#include "fabric_tools/sim/path.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 
 namespace megascale::sim {
@@ -203,7 +204,7 @@ TEST(Balance, SprayingIsEvenInEveryTier) {
   }
   EXPECT_EQ(cores, 4);
   // Nothing but the flow's own packets is on the way: they come in order, and none waits.
-  EXPECT_EQ(r.completion, alone(setup, 0, 15, 400 * 4096));
+  EXPECT_EQ(r.completion, PathTimes(setup).alone(0, 15, 400 * 4096));
 }
 
 // n flows on m equal links are all alone with the probability m! / ((m-n)! m^n): 4 on 4, 0.094; 4 on 16,

@@ -53,7 +53,7 @@ TEST(Headroom, LessThanIsSafeIsRefusedWithWhatIsNeeded) {
   try {
     simulate(setup, traffic);
     FAIL();
-  } catch (const std::runtime_error& e) {
+  } catch (const std::invalid_argument& e) {
     EXPECT_THAT(e.what(), testing::HasSubstr("34408"));
     EXPECT_THAT(e.what(), testing::HasSubstr("host0/0"));
   }

@@ -25,7 +25,7 @@ class Presets : public ::testing::Test {
   std::string error_of(const std::string& name) const {
     try {
       load_preset(name, folder_);
-    } catch (const std::runtime_error& error) {
+    } catch (const std::invalid_argument& error) {
       return error.what();
     }
     return "no error";
@@ -90,10 +90,10 @@ TEST(ShippedPresets, OneParameterCanBeReplacedInTheName) {
   EXPECT_EQ(preset.parameters.at("marks"), 0);
   EXPECT_EQ(preset.parameters.at("queue_target"), 8e-6);
   EXPECT_EQ(preset.parameters.at("filter"), load_preset("hybrid").parameters.at("filter"));
-  EXPECT_THROW(load_preset("hybrid+marks"), std::runtime_error);
-  EXPECT_THROW(load_preset("hybrid+marks="), std::runtime_error);
-  EXPECT_THROW(load_preset("hybrid+"), std::runtime_error);
-  EXPECT_THROW(load_preset("hybrid+marks=2"), std::runtime_error);
+  EXPECT_THROW(load_preset("hybrid+marks"), std::invalid_argument);
+  EXPECT_THROW(load_preset("hybrid+marks="), std::invalid_argument);
+  EXPECT_THROW(load_preset("hybrid+"), std::invalid_argument);
+  EXPECT_THROW(load_preset("hybrid+marks=2"), std::invalid_argument);
 }
 
 TEST_F(Presets, AnUnknownNameIsAnsweredWithThoseThatThereAre) {

@@ -1,4 +1,4 @@
-// A line on the terminal that says how far a long measurement is; nothing where standard error is no
+// A line on the terminal that says how far a long task is; nothing where standard error is no
 // terminal.
 #pragma once
 #include <unistd.h>
