@@ -166,7 +166,10 @@ bool Fabric::admit(uint32_t in, uint32_t out, uint32_t size) {
     return true;
   }
   FabricPort& from = ports_[in];
-  if (static_cast<double>(from.shared) < share(model_.pfc.alpha)) {
+  // What comes before the pause was asked for is not the headroom's to take, even where the threshold has
+  // sunk below what lies here because others filled the buffer: all of the headroom is for what comes after.
+  const bool room = !from.pausing && s.used + size <= model_.buffer;
+  if (room || static_cast<double>(from.shared) < share(model_.pfc.alpha)) {
     from.shared += size;
     s.used += size;
   } else if (from.over + size <= from.headroom) {
