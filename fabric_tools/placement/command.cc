@@ -35,6 +35,8 @@ h hidden size, s sequence, b micro-batch, m micro-batches, l layers of a stage, 
   data      a reduce-scatter of 4P bytes and an all-gather of 2P                     (ZeRO, SC 2020, section 7)
 by rings: of n ranks each sends (n-1)/n of the buffer, twice that for an all-reduce.
 
+Exits 2 when called wrongly, or when the job does not fit the hosts.
+
 Examples:
   megascale-fabric place --topology configs/fabric/megascale-512.toml --tp 8 --pp 8 --dp 8 --json place.json
   megascale-fabric place --topology topology.conf --hosts 'node[01-16]' --gpus-per-host 8 --tp 8 --pp 2 --dp 8

@@ -52,15 +52,19 @@ struct Arguments {
 void add_common(CLI::App& command, Arguments& a) {
   command.add_option("--set", a.settings, "NAME=VALUE of the model, any number; --fields lists them")
       ->type_name("NAME=VALUE");
-  command.add_option("--fault", a.faults, "something that happens to a link, any number")
-      ->type_name("at=1ms,lasts=10ms,low=host0/0,rate=0.25");
+  command
+      .add_option("--fault", a.faults,
+                  "something that happens to a link, any number: low is a NIC or, with high, a switch")
+      ->type_name("at=1ms,lasts=10ms,low=0,rate=0.25");
   command.add_option("--placement", a.placement, "of a training step: a file that `place --json' wrote");
   command.add_option("--presets", a.presets, "folder with presets of congestion control [configs/cc]");
-  command.add_option("--limit", a.limit, "simulated time after which a run is given up [10s]");
-  command.add_option("--json", a.json, "write the results to this file as well (- for standard output)");
+  command.add_option("--limit", a.limit, "simulated time after which a run is given up, as 50ms [10s]");
+  command.add_option("--json", a.json,
+                     "write the results to this file as well; -: to standard output, instead of the table");
   command.add_option("--html", a.html, "write a report with plots to this file");
-  command.add_flag("--stats", a.stats, "tell also what the simulation cost");
-  command.add_flag("--no-ideal", a.without_ideal, "do not work out what no network can beat");
+  command.add_flag("--stats", a.stats, "tell also what the simulation cost: events, CPU time, memory");
+  command.add_flag("--no-ideal", a.without_ideal,
+                   "do not work out the bound that no network can beat (over ideal)");
   command.add_flag("--fields", a.fields, "list what --set and scenario files can set, and stop");
 }
 
@@ -210,7 +214,8 @@ Examples:
     --set switches.pfc.on=off --html incast.html
   megascale-fabric sim --scenario flap.toml --seed 7
 
-Exits 1 when the traffic was not over within --limit, or a deadlock was found. docs/simulator.md tells more.)";
+Exits 0 when the traffic was over; 1 when it was not within --limit, or a deadlock was found; 2 when called wrongly; 3 when
+it could not be measured, or was stopped by Ctrl-C. docs/simulator.md tells what the figures mean.)";
 
 constexpr const char* kCompareExamples = R"(
 Examples:
@@ -218,7 +223,12 @@ Examples:
     --cc dcqcn:connectx,swift,hpcc,nscc,hybrid --seeds 3 --json out.json --html out.html
   megascale-fabric cc-compare --topology A.toml,B.toml --traffic permutation:2MB,incast:64:1MB --cc swift,hybrid --load 0,0.3
 
-Figures are medians over the seeds. Exits 1 when some run did not reach its end, 3 when it was stopped by Ctrl-C.)";
+Columns: compl us completion, /ideal that over a bound that no network can beat, slow the mean slowdown of messages (with
+p99, max), queue KB the mean queue (with p99, max), retx packets sent again, util % of the busiest port. Figures are medians
+over the seeds; spread is the least and the most completion. docs/simulator.md tells more.
+
+Exits 0 when all runs reached their end, 1 when some did not, 2 when called wrongly, 3 when something could not be
+measured, or Ctrl-C stopped it.)";
 
 }  // namespace
 
@@ -227,13 +237,14 @@ void add_sim(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("sim", "Simulate one traffic under one congestion control, packet by packet");
   command->add_option("--topology", arguments->topology,
-                      "file as of configs/fabric/, Slurm's or topograph's");
+                      "file as of configs/fabric/ (*.toml), Slurm's (*.conf) or topograph's (*.json)");
   command->add_option("--traffic", arguments->traffic, "what is sent; the kinds are below");
-  command->add_option("--cc", arguments->cc, "preset of congestion control, as swift or dcqcn:connectx");
+  command->add_option("--cc", arguments->cc,
+                      "preset of congestion control, as swift, dcqcn:connectx or hybrid+marks=0, or a path");
   command->add_option("--seed", arguments->seed, "of everything that is random [1]")
       ->check(CLI::Range(1ull, 1ull << 53));
   command->add_option("--scenario", arguments->scenario,
-                      "TOML file with any of these; the command line goes before it");
+                      "TOML file with any of these (docs/simulator.md); the command line goes before it");
   add_common(*command, *arguments);
   command->footer("Traffic:\n" + sim::describe_traffic() + kSimExamples);
   command->callback([arguments, &exit_code] { exit_code = asked(*arguments, run_sim); });
@@ -244,7 +255,7 @@ void add_cc_compare(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("cc-compare", "Compare congestion controls: a table of simulations");
   command->add_option("--topology", arguments->topology, "files, separated by commas");
   command->add_option("--traffic", arguments->traffic, "descriptions, separated by commas (see sim --help)");
-  command->add_option("--cc", arguments->cc, "presets, separated by commas");
+  command->add_option("--cc", arguments->cc, "presets, separated by commas (see sim --help)");
   command->add_option("--seeds", arguments->seeds, "run each with so many seeds: 1, 2, ... [1]")
       ->check(CLI::Range(1, 10000));
   command->add_option(

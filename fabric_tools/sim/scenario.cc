@@ -162,7 +162,7 @@ Fault parse_fault(std::string_view text) {
     const size_t sign = part.find('=');
     if (sign == std::string::npos)
       throw std::invalid_argument(fmt::format(
-          "fault `{}': `{}' is not NAME=VALUE, as in at=1ms,lasts=10ms,low=host0/0,rate=0.25", text, part));
+          "fault `{}': `{}' is not NAME=VALUE, as in at=1ms,lasts=10ms,low=0,rate=0.25", text, part));
     try {
       set_fault(fault, part.substr(0, sign), part.substr(sign + 1));
     } catch (const std::invalid_argument& error) {

@@ -13,7 +13,7 @@
 //   [[fault]]
 //   at = "1ms"
 //   lasts = "10ms"                             # without it: until the end
-//   low = "host0/0"                            # a NIC, by its number too, or a switch with `high` above it
+//   low = "host-01/0"                          # a NIC, by its number too, or a switch with `high` above it
 //   rate = 0.25                                # share that is left; 0, without it: down
 #pragma once
 #include <string>
@@ -46,6 +46,6 @@ struct Scenario {
 Scenario read_scenario(const std::string& path);
 Scenario parse_scenario(std::string_view text, const std::string& source);
 
-Fault parse_fault(std::string_view);  // "at=1ms,lasts=10ms,low=host0/0,rate=0.25"
+Fault parse_fault(std::string_view);  // "at=1ms,lasts=10ms,low=0,rate=0.25"
 
 }  // namespace megascale::sim

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kTopologyFooter =
     R"(Reads this project's TOML (docs/topology.md), Slurm's topology.conf or topograph's graph JSON, by the file's ending.
 Exits 0 when the topology is sound, 1 when it is not, and says what is wrong: a NIC on another rail's ToR, ToR sets of
-unequal size, hosts between which there is no way, more cables than ports.
+unequal size, hosts between which there is no way, more cables than ports. Exits 2 when called wrongly.
 
 Examples:
   megascale-fabric topology configs/fabric/megascale-512.toml

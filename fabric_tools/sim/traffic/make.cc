@@ -262,11 +262,13 @@ constexpr Kind kKinds[] = {
     {"tree_all_reduce", "tree_all_reduce:BYTES[: as ring_all_reduce][:chunk=128KiB]",
      "over two binary trees, chunk by chunk", tree_all_reduce},
     {"pipeline", "pipeline:BYTES[:stages=4][:micro_batches=8][:forward=TIME]",
-     "activations there and gradients back, by the one-forward-one-backward schedule", pipeline},
+     "activations there and gradients back, one pass forward, one backward (twice `forward')", pipeline},
     {"step", "step[:scale=SHARE][:order=placed|random][:inside=2400G]",
-     "a 3-D parallel training step by --placement; scale: bytes and computing made smaller", step},
+     "a 3-D parallel training step by --placement; scale: bytes and computing made smaller; inside: rate in "
+     "a host",
+     step},
     {"random", "random[:BYTES][:load=SHARE][:for=1ms]",
-     "messages between random pairs arrive so often that NICs send that share of their rate",
+     "messages (100KB) between random pairs arrive so often that NICs send that share of their rate",
      [](const Build& b) { return random_pairs(b, false); }},
     {"background", "background[:BYTES][:load=SHARE]", "the same, for as long as the other traffic lasts",
      [](const Build& b) { return random_pairs(b, true); }},
@@ -325,7 +327,10 @@ std::string describe_traffic() {
   text +=
       "  Any of them takes at=TIME, a later start; A+B is both at once. NICs are numbers or HOST/RAIL. KB, "
       "MB, GB are\n"
-      "  powers of 1000, KiB, MiB, GiB of 1024.\n";
+      "  powers of 1000, KiB, MiB, GiB of 1024 (K, M, G too); times are 10us or 1ms, a bare number is "
+      "seconds. within: only\n"
+      "  NICs of a rail, or below a ToR, talk to each other; sources: so many random NICs take part, not "
+      "all.\n";
   return text;
 }
 
