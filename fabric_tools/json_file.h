@@ -1,4 +1,5 @@
-// Results for programs: one JSON document in a file, written whole or not at all.
+// Results for programs: one JSON document in a file, written whole or not at all. (A device or a pipe takes
+// what comes.)
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <iostream>
 
 #include "fabric_tools/command.h"
 #include "fabric_tools/lab/command.h"
@@ -7,7 +8,9 @@
 #include "fabric_tools/sim/command.h"
 #include "fabric_tools/topology/command.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+int run(int argc, char** argv) {
   CLI::App app(
       "Brings a fabric up, measures it and breaks it on purpose. Everything that moves data goes through an "
       "NCCL network plugin, this project's own or anyone's.",
@@ -37,4 +40,14 @@ int main(int argc, char** argv) {
     return wrongly ? megascale::kCalledWrongly : megascale::kNotMeasured;
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int exit_code = run(argc, argv);
+  const bool written = std::cout.flush() && std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (written || exit_code == megascale::kCalledWrongly) return exit_code;
+  std::fputs("megascale-fabric: standard output cannot be written\n", stderr);
+  return megascale::kNotMeasured;
 }

@@ -13,6 +13,7 @@
 #include "fabric_tools/bench/point_to_point.h"
 #include "fabric_tools/command.h"
 #include "fabric_tools/json_file.h"
+#include "fabric_tools/not_nan.h"
 #include "plugin/host/communicator.h"
 #include "plugin/host/launch.h"
 #include "plugin/host/loader.h"
@@ -56,7 +57,8 @@ void describe_what(CLI::App& command, BenchOptions& o, Texts& t) {
   command
       .add_option("--duration", t.seconds, "repeat all sizes for so many seconds; every operation is checked")
       ->type_name("SECONDS")
-      ->check(CLI::Range(0.001, 1e7));
+      ->check(CLI::Range(0.001, 1e7))
+      ->check(not_nan());
   command.add_option("--connections", o.connections, "of --point-to-point [1]");
   command.add_option("--volume", t.volume, "bytes that --point-to-point moves at each size [1G]");
 }

@@ -11,6 +11,7 @@
 #include "fabric_tools/lab/job.h"
 #include "fabric_tools/lab/namespaces.h"
 #include "fabric_tools/lab/report.h"
+#include "fabric_tools/not_nan.h"
 
 namespace megascale {
 namespace {
@@ -33,9 +34,11 @@ void add_run(CLI::App& lab, int& exit_code) {
   run->add_option("--after-file", job.after_file, "count the times of faults from when this file appears");
   run->add_option("--timeout", arguments->timeout, "seconds the command may take; 0: as long as it likes")
       ->check(CLI::Range(0.0, 1e6))
+      ->check(not_nan())
       ->capture_default_str();
   run->add_option("--grace", arguments->grace, "seconds the other ranks have to end once one has failed")
       ->check(CLI::Range(0.0, 1e6))
+      ->check(not_nan())
       ->capture_default_str();
   run->add_option("--events", job.events, "append what happens to this file, JSON lines");
   run->add_option("--logs", job.logs, "write each rank's output to rank-N.log in this folder");

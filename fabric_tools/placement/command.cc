@@ -11,6 +11,7 @@
 
 #include "fabric_tools/command.h"
 #include "fabric_tools/json_file.h"
+#include "fabric_tools/not_nan.h"
 #include "fabric_tools/placement/bytes.h"
 #include "fabric_tools/placement/document.h"
 #include "fabric_tools/placement/formats.h"
@@ -236,6 +237,7 @@ void describe_model(CLI::App& command, TrainingModel& m) {
   command
       .add_option("--parameters", m.parameters, "of the whole model, as 175e9 [what follows from the shape]")
       ->check(CLI::Range(1.0, 1e18))
+      ->check(not_nan())
       ->group(group);
   number("--micro-batch", m.micro_batch, "sequences in a micro-batch");
   number("--micro-batches", m.micro_batches, "of a replica in a step");
@@ -243,6 +245,7 @@ void describe_model(CLI::App& command, TrainingModel& m) {
   number("--gradient-bytes", m.gradient_bytes, "of a gradient that is reduced");
   command.add_option("--flops", m.flops, "that a GPU sustains; for the simulator's computing times")
       ->check(CLI::Range(1e6, 1e21))
+      ->check(not_nan())
       ->capture_default_str()
       ->group(group);
 }

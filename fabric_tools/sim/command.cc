@@ -129,9 +129,21 @@ void run_all(Comparison& comparison, unsigned jobs) {
   sim::run(comparison, jobs, interrupted, reporter(line));
 }
 
-void write_files(const Comparison& comparison, const Arguments& a) {
-  if (!a.json.empty()) write_json(a.json, sim::document(comparison, a.stats));
-  if (!a.html.empty()) sim::write_html(a.html, comparison);
+// Files first: whoever reads the table may stop reading, which ends the program. And all that can be written
+// is.
+void tell(const Comparison& comparison, const Arguments& a, const std::function<void()>& print) {
+  std::string failed;
+  const auto write = [&failed](const std::string& path, const std::function<void()>& writer) {
+    try {
+      if (!path.empty()) writer();
+    } catch (const std::runtime_error& error) {
+      failed += (failed.empty() ? "" : "; ") + std::string(error.what());
+    }
+  };
+  write(a.html, [&] { sim::write_html(a.html, comparison); });
+  write(a.json, [&] { write_json(a.json, sim::document(comparison, a.stats)); });
+  if (a.json != "-") print();
+  if (!failed.empty()) throw std::runtime_error(failed);
 }
 
 int verdict(const Comparison& comparison, const char* command) {
@@ -167,9 +179,10 @@ int run_sim(const Arguments& a) {
   Comparison comparison = sim::prepare(matrix);
   comparison.keep_partial = true;
   run_all(comparison, 1);
-  if (a.json != "-") fmt::print("{}", sim::summary(comparison));
-  if (a.json != "-" && a.stats) print_cost(comparison);
-  write_files(comparison, a);
+  tell(comparison, a, [&] {
+    fmt::print("{}", sim::summary(comparison));
+    if (a.stats) print_cost(comparison);
+  });
   return verdict(comparison, "sim");
 }
 
@@ -194,9 +207,10 @@ int run_compare(const Arguments& a) {
   Comparison comparison = sim::prepare(matrix);
   const unsigned most = sim::most_jobs(comparison);
   run_all(comparison, a.jobs == 0 ? most : std::min(a.jobs, std::max(most, 1u)));
-  if (a.json != "-") fmt::print("{}", sim::table(comparison));
-  if (a.json != "-" && a.stats) print_cost(comparison);
-  write_files(comparison, a);
+  tell(comparison, a, [&] {
+    fmt::print("{}", sim::table(comparison));
+    if (a.stats) print_cost(comparison);
+  });
   return verdict(comparison, "cc-compare");
 }
 

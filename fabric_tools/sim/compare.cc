@@ -193,6 +193,14 @@ bool Comparison::finished() const {
 }
 
 Comparison prepare(const Matrix& matrix) {
+  constexpr double kMostRuns = 100'000;
+  double runs = 1;
+  for (const size_t count : {matrix.topologies.size(), matrix.traffic.size(), matrix.loads.size(),
+                             matrix.cc.size(), matrix.seeds.size()})
+    runs *= static_cast<double>(count);
+  if (runs > kMostRuns)
+    throw std::invalid_argument(
+        fmt::format("these are {:.0f} runs, more than the {:.0f} that are sensible", runs, kMostRuns));
   Comparison comparison;
   comparison.seeds = matrix.seeds;
   comparison.topologies = read_topologies(matrix.topologies);

@@ -151,7 +151,7 @@ void Endpoints::append(uint32_t message) {
   Connection& c = connections_[m.connection];
   const uint64_t packets = packets_of(hosts_, m.bytes);
   if (packets > UINT32_MAX - uint64_t{c.end_psn} - 1) {
-    throw std::runtime_error(fmt::format("connection {} sends more than 2^32 packets", m.connection));
+    throw std::invalid_argument(fmt::format("connection {} sends more than 2^32 packets", m.connection));
   }
   m.first_psn = c.end_psn;
   m.end_psn = c.end_psn += static_cast<uint32_t>(packets);

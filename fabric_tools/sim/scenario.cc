@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -33,6 +34,13 @@ double number_of(const std::string& name, const std::string& text, double least,
     throw std::invalid_argument(
         fmt::format("`{}' cannot be `{}': it takes {} to {}", name, text, least, most));
   return *value;
+}
+
+uint64_t whole_number_of(const std::string& name, const std::string& text, uint64_t least, uint64_t most) {
+  const double value = number_of(name, text, static_cast<double>(least), static_cast<double>(most));
+  if (value != std::floor(value))
+    throw std::invalid_argument(fmt::format("`{}' cannot be `{}': it takes a whole number", name, text));
+  return static_cast<uint64_t>(value);
 }
 
 Duration duration_of(const std::string& name, const std::string& text) {
@@ -92,7 +100,7 @@ void Scenario::set_head(const std::string& name, const std::string& text) {
   else if (name == "traffic") traffic = text;
   else if (name == "cc") cc = text;
   else if (name == "placement") placement = text;
-  else if (name == "seed") seed = static_cast<uint64_t>(number_of(name, text, 0, 9e15));
+  else if (name == "seed") seed = whole_number_of(name, text, 0, 9'000'000'000'000'000);
   else if (name == "load") load = number_of(name, text, 0, 1);
   else if (name == "limit") limit = duration_of(name, text);
   else

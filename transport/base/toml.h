@@ -1,9 +1,10 @@
 // toml++ as this project uses it: headers only, without exceptions, and never the end of the process.
 //
 // toml++ 3.3 calls assert() on some malformed texts ("[[[" is one), and so ends the program that reads them;
-// and it tells the compiler that some letters (U+00A1 among them) cannot stand outside quotes. Here its
-// assertions become a refusal like any other, and those letters are no white space. Include this, not toml++
-// itself, and read texts with parse_toml().
+// it tells the compiler that some letters (U+00A1 among them) cannot stand outside quotes; and it makes a
+// table in a table for each part of a key, whose end overflows the stack when they are a million. Here its
+// assertions become a refusal like any other, those letters are no white space, and the parts of a key are
+// counted first. Include this, not toml++ itself, and read texts with parse_toml().
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -77,9 +78,42 @@ inline ParsedToml locate(std::string_view text) {
   return {{}, static_cast<unsigned>(broken), 1, "the line is malformed"};
 }
 
+// Behind the text in quotes that begins at `at`, or at the end of its line where nothing closes it.
+inline size_t behind_quotes(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string block(3, quote);
+  const size_t width = text.substr(at, 3) == block ? 3 : 1;
+  const std::string_view end = std::string_view(block).substr(0, width);
+  for (size_t i = at + width; i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\') ++i;
+    else if (text.substr(i, width) == end) return i + width;
+    else if (text[i] == '\n' && width == 1) return i;
+  }
+  return text.size();
+}
+
+constexpr unsigned kMostKeyParts = 64;
+
+// The line of a key with more parts.
+inline std::optional<unsigned> overlong_key(std::string_view text) {
+  unsigned dots = 0;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (c == '.' && ++dots == kMostKeyParts)
+      return static_cast<unsigned>(1 + std::count(text.begin(), text.begin() + static_cast<long>(i), '\n'));
+    if (std::string_view("\n=,[]{}").find(c) != std::string_view::npos) dots = 0;
+    if (c == '#') i = std::min(text.find('\n', i), text.size());
+    else if (c == '"' || c == '\'') i = behind_quotes(text, i);
+    else ++i;
+  }
+  return {};
+}
+
 }  // namespace toml_detail
 
 inline ParsedToml parse_toml(std::string_view text) {
+  if (const auto line = toml_detail::overlong_key(text))
+    return {{}, *line, 1, "a key has more than " + std::to_string(toml_detail::kMostKeyParts) + " parts"};
   auto parsed = toml_detail::try_parse(text);
   return parsed ? std::move(*parsed) : toml_detail::locate(text);
 }

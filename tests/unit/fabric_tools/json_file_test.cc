@@ -1,0 +1,70 @@
+#include "fabric_tools/json_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+
+namespace megascale {
+namespace {
+
+namespace fs = std::filesystem;
+
+class JsonFile : public testing::Test {
+ protected:
+  JsonFile() {
+    std::string name = (fs::temp_directory_path() / "json_file_test.XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~JsonFile() override { fs::remove_all(folder_); }
+
+  static nlohmann::json read(const fs::path& path) {
+    std::ifstream file(path);
+    return nlohmann::json::parse(file);
+  }
+
+  fs::path folder_;
+  const nlohmann::ordered_json document_{{"a", 1}};
+};
+
+TEST_F(JsonFile, ALinkStaysALink) {
+  std::ofstream(folder_ / "kept.json") << "old";
+  fs::create_symlink(folder_ / "kept.json", folder_ / "link.json");
+  write_json((folder_ / "link.json").string(), document_);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link.json"));
+  EXPECT_EQ(read(folder_ / "kept.json"), document_);
+}
+
+TEST_F(JsonFile, WhatIsNoFileIsWrittenToAndNotReplaced) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int end = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_GE(end, 0);
+  write_json(pipe, document_);
+  char text[100];
+  EXPECT_EQ(::read(end, text, sizeof text), static_cast<ssize_t>(document_.dump(2).size() + 1));
+  ::close(end);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_FALSE(fs::exists(pipe + ".new"));
+}
+
+TEST_F(JsonFile, AFullDeviceIsToldOf) {
+  fs::create_symlink("/dev/full", folder_ / "full");  // what would be replaced here is the link
+  EXPECT_THROW(write_json((folder_ / "full").string(), document_), std::runtime_error);
+  EXPECT_TRUE(fs::is_character_file(folder_ / "full"));
+}
+
+TEST_F(JsonFile, AFolderIsToldOf) {
+  EXPECT_THROW(write_json(folder_.string(), document_), std::runtime_error);
+  EXPECT_TRUE(fs::is_directory(folder_));
+}
+
+}  // namespace
+}  // namespace megascale
