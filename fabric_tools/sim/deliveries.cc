@@ -1,6 +1,7 @@
 #include "fabric_tools/sim/deliveries.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace megascale::sim {
 
@@ -19,8 +20,10 @@ Quantiles Sample::quantiles() const {
   if (count_ == 0) return {};
   std::vector<float> sorted = values_;
   std::sort(sorted.begin(), sorted.end());
+  // The least that `share` of all do not exceed: of two, the larger is the 99th percentile.
   const auto at = [&](double share) {
-    return static_cast<double>(sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))]);
+    const double rank = std::ceil(share * static_cast<double>(sorted.size()));
+    return static_cast<double>(sorted[static_cast<size_t>(std::max(rank, 1.0)) - 1]);
   };
   return {sum_ / static_cast<double>(count_), at(0.5), at(0.99), max_};
 }
