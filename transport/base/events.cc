@@ -17,7 +17,7 @@
 namespace megascale {
 namespace {
 
-std::atomic<int> file{-1};
+std::atomic<int> events_file{-1};
 std::atomic<int> file_rank{-1};
 std::atomic<int> writers{
     0};  // inside write_line, so that a close does not pull the descriptor from under them
@@ -75,7 +75,7 @@ bool write_whole(int fd, std::string_view line) {
 void write_line(std::string& line) {
   const int saved_errno = errno;
   writers.fetch_add(1);
-  if (const int fd = file.load(); fd >= 0) {
+  if (const int fd = events_file.load(); fd >= 0) {
     if (torn.load()) line.insert(0, 1, '\n');
     if (!write_whole(fd, line)) lost.fetch_add(1);
   }
@@ -100,7 +100,7 @@ std::string refusal(const std::string& name, const char* why) {
 std::string open_events(const std::string& pattern, int rank) {
   const std::string name = expand(pattern, rank);
   const std::lock_guard lock(opening);
-  if (file.load() >= 0 && name == open_name) return {};
+  if (events_file.load() >= 0 && name == open_name) return {};
 
   // O_NONBLOCK: a pipe that nobody reads must not hold the process up.
   const int fd = open(name.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
@@ -112,17 +112,17 @@ std::string open_events(const std::string& pattern, int rank) {
   }
   open_name = name;
   file_rank.store(rank);
-  retire(file.exchange(fd));
+  retire(events_file.exchange(fd));
   return {};
 }
 
 void close_events() {
   const std::lock_guard lock(opening);
-  retire(file.exchange(-1));
+  retire(events_file.exchange(-1));
   open_name.clear();
 }
 
-bool events_on() { return file.load(std::memory_order_relaxed) >= 0; }
+bool events_on() { return events_file.load(std::memory_order_relaxed) >= 0; }
 
 uint64_t events_lost() { return lost.load(); }
 

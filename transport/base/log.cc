@@ -17,7 +17,7 @@ constexpr size_t kMaxLine = 2048;
 constexpr char kCut[] = " ...";
 
 std::atomic<LogFunction> sink{nullptr};
-std::atomic<Level> most{Level::info};
+std::atomic<Level> loudest{Level::info};
 
 // One write for the whole line, so that the lines of several ranks on one terminal do not mix.
 void write_to_stderr(char* line, size_t size) {
@@ -30,7 +30,7 @@ void write_to_stderr(char* line, size_t size) {
 
 void log_to(LogFunction function) { sink.store(function, std::memory_order_release); }
 
-void log_up_to(Level level) { most.store(level, std::memory_order_relaxed); }
+void log_up_to(Level level) { loudest.store(level, std::memory_order_relaxed); }
 
 void log_up_to(std::string_view word) {
   if (word == "warn") log_up_to(Level::warn);
@@ -38,7 +38,7 @@ void log_up_to(std::string_view word) {
   if (word == "trace") log_up_to(Level::trace);
 }
 
-bool logs(Level level) { return level <= most.load(std::memory_order_relaxed); }
+bool logs(Level level) { return level <= loudest.load(std::memory_order_relaxed); }
 
 void logf(Level level, const char* format, ...) {
   if (!logs(level)) return;
