@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/unit/transport/base/scratch.h"
+
 namespace megascale {
 namespace {
 
@@ -19,18 +21,13 @@ namespace fs = std::filesystem;
 
 class JsonFile : public testing::Test {
  protected:
-  JsonFile() {
-    std::string name = (fs::temp_directory_path() / "json_file_test.XXXXXX").string();
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~JsonFile() override { fs::remove_all(folder_); }
-
   static nlohmann::json read(const fs::path& path) {
     std::ifstream file(path);
     return nlohmann::json::parse(file);
   }
 
-  fs::path folder_;
+  const Scratch scratch_;
+  const fs::path folder_ = scratch_.directory();
   const nlohmann::ordered_json document_{{"a", 1}};
 };
 

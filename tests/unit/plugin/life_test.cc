@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "tests/unit/plugin/loaded.h"
+#include "tests/unit/transport/base/scratch.h"
 
 namespace megascale::plugin_test {
 namespace {
@@ -386,15 +387,9 @@ std::string said_on_standard_error_by_a_stay() {
 }
 
 PLUGIN_TEST(Guest, ASummaryIsPrintedWhenTheConfigurationSaysSo) {
-  char file[] = "/tmp/megascale-summary-XXXXXX";
-  const int fd = mkstemp(file);
-  ASSERT_GE(fd, 0);
-  const std::string text = "[megascale]\nsummary = true\n";
-  ASSERT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  close(fd);
-  setenv("MEGASCALE_CONFIG", file, 1);
+  const Scratch scratch;
+  setenv("MEGASCALE_CONFIG", scratch.write("megascale.toml", "[megascale]\nsummary = true\n").c_str(), 1);
   const std::string said = said_on_standard_error_by_a_stay();
-  unlink(file);
   EXPECT_NE(said.find("retrans"), std::string::npos) << said;
 }
 

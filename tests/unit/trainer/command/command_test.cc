@@ -13,6 +13,7 @@
 
 #include "plugin/host/launch.h"
 #include "tests/unit/trainer/command/process.h"
+#include "tests/unit/transport/base/scratch.h"
 
 namespace megascale::trainer {
 namespace {
@@ -32,9 +33,6 @@ std::string variable(const char* name) {
 class Command : public testing::Test {
  protected:
   Command() {
-    std::string name = (fs::temp_directory_path() / "trainer_command_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    folder = name;
     std::string text;
     for (int i = 0; i < 3000; ++i)
       text += std::to_string(i % 60) + " times " + std::to_string(i / 60) + " is " +
@@ -42,7 +40,6 @@ class Command : public testing::Test {
     write("text", text);
     write("run.toml", kSmall);
   }
-  ~Command() override { fs::remove_all(folder); }
 
   fs::path write(const std::string& name, const std::string& text) {
     std::ofstream(folder / name) << text;
@@ -107,7 +104,8 @@ class Command : public testing::Test {
       "15\nbatch = 8\n"
       "threads = 1\n[optimizer]\nrate = 3e-3\nwarmup = 3\n[parallel]\nbucket_bytes = 16384\n"
       "[report]\nvalidation_every = 5\nvalidation_sequences = 8\n";
-  fs::path folder;
+  const Scratch scratch;
+  const fs::path folder = scratch.directory();
 };
 
 TEST_F(Command, ProcessesReachTheLossesOfOneAndRepeatThemselves) {

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "tests/unit/transport/base/scratch.h"
 #include "trainer/data/king_james.h"
 #include "trainer/data/sample_order.h"
 #include "trainer/data/token_file.h"
@@ -19,13 +20,6 @@ namespace fs = std::filesystem;
 
 class Files : public testing::Test {
  protected:
-  Files() {
-    std::string name = (fs::temp_directory_path() / "trainer_data_XXXXXX").string();
-    if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-    folder = name;
-  }
-  ~Files() override { fs::remove_all(folder); }
-
   fs::path write(const std::string& name, const std::string& text, bool executable = false) {
     const fs::path path = folder / name;
     std::ofstream(path) << text;
@@ -43,7 +37,8 @@ class Files : public testing::Test {
     return "";
   }
 
-  fs::path folder;
+  const Scratch scratch;
+  const fs::path folder = scratch.directory();
 };
 
 TEST(Permutation, IsOneForManySizes) {

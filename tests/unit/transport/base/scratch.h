@@ -25,6 +25,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
+  const std::filesystem::path& directory() const { return directory_; }
   std::string path(const std::string& name) const { return (directory_ / name).string(); }
   std::string write(const std::string& name, const std::string& text, mode_t mode = 0600) const {
     std::ofstream(path(name), std::ios::binary) << text;
