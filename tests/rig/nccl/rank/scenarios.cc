@@ -70,32 +70,40 @@ void abort_in_time(Job& job, Group& group) {
   if (took > kAbortDeadline) throw Failure("the abort took " + std::to_string(took.count()) + " s");
 }
 
-// Posts more work than can be done at once and leaves it under way.
-static std::vector<std::unique_ptr<Work>> start_traffic(const Group& group, std::size_t bytes) {
-  std::vector<std::unique_ptr<Work>> works;
+using Works = std::vector<std::unique_ptr<Work>>;
+
+// More work than can be done at once.
+static Works much_work(const Group& group, std::size_t bytes) {
+  Works works;
   for (unsigned k = 0; k < 6; k++) {
     works.push_back(
         std::make_unique<Work>(Operation::AllReduce, group, pattern_of_round(k, group.size), bytes, 0));
     works.back()->fill_buffers();
   }
-  for (const auto& work : works) work->post(group);
   return works;
+}
+
+// Leaves it under way.
+static void post(const Works& works, const Group& group) {
+  for (const auto& work : works) work->post(group);
 }
 
 void run_abort(Job& job, Group& group, std::size_t bytes, int aborter) {
   run_operations(job, group, Operation::AllReduce, bytes, 1);
   {
-    const auto works = start_traffic(group, bytes);  // outlives the abort: the buffers are in use until then
-    std::this_thread::sleep_for(20ms);
-    if (cudaStreamQuery(group.stream) == cudaSuccess)
-      throw Failure("nothing was in flight any more: the message is too short");
-    if (aborter >= 0 && job.rank != aborter) {
-      try {
+    const Works works = much_work(group, bytes);  // outlives the abort: the buffers are in use until then
+    try {
+      post(works, group);
+      std::this_thread::sleep_for(20ms);
+      if (cudaStreamQuery(group.stream) == cudaSuccess)
+        throw Failure("nothing was in flight any more: the message is too short");
+      if (aborter >= 0 && job.rank != aborter) {
         wait_for_stream(group, kNoticeDeadline);
         throw Failure("all work was done although a rank aborted before");
-      } catch (const CommunicatorBroke& broke) {
-        say(job, "was told: %s", broke.what());
       }
+    } catch (const CommunicatorBroke& broke) {  // another rank was faster
+      if (job.rank == aborter) throw;
+      say(job, "was told: %s", broke.what());
     }
     abort_in_time(job, group);
   }
@@ -107,14 +115,16 @@ void run_killed(Job& job, Group& group, std::size_t bytes, int victim) {
   const std::string note =
       job.id_file + ".killed";  // exists from just before the kill; its age is how long noticing took
   run_operations(job, group, Operation::AllReduce, bytes, 1);
-  const auto works = start_traffic(group, bytes);
+  const Works works = much_work(group, bytes);
   if (job.rank == victim) {
+    post(works, group);
     std::this_thread::sleep_for(20ms);
     std::ofstream(note) << Clock::now().time_since_epoch().count();
     kill(getpid(), SIGKILL);
   }
   std::string error;
   try {
+    post(works, group);
     wait_for_stream(group, kNoticeDeadline);
     error = wait_for_error(group, bytes);
   } catch (const CommunicatorBroke& broke) {

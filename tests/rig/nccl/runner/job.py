@@ -145,16 +145,19 @@ class Job:
     def wait(self, expected=None):
         """Waits for all processes; each must exit 0, or as `expected` (rank: status) says."""
         end = self.started + self.setting.deadline
-        for rank, process in self.processes.items():
-            try:
-                process.wait(max(0.1, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                raise CaseFailed(f"rank {rank} was not done after {self.setting.deadline:.0f} s; it last said: "
-                                 f"{self.last_words(rank)}") from None
-        for rank, process in self.processes.items():
-            wanted = (expected or {}).get(rank, 0)
-            if process.returncode != wanted:
-                raise CaseFailed(f"rank {rank} exited with {process.returncode} and not {wanted}: {self.last_words(rank)}")
+        running = dict(self.processes)
+        while running:
+            for rank, process in list(running.items()):
+                wanted = (expected or {}).get(rank, 0)
+                if process.poll() is None:
+                    if time.monotonic() > end:
+                        raise CaseFailed(f"rank {rank} was not done after {self.setting.deadline:.0f} s; it last said: "
+                                         f"{self.last_words(rank)}")
+                elif process.returncode != wanted:  # the others may wait for it in vain
+                    raise CaseFailed(f"rank {rank} exited with {process.returncode} and not {wanted}: {self.last_words(rank)}")
+                else:
+                    del running[rank]
+            time.sleep(0.02)
         return self
 
     def nccl_log(self):
