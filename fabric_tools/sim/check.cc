@@ -88,7 +88,7 @@ void check(const Setup& setup) {
   check_topology(*setup.topology);
   check_marking(setup.model.switches.ecn);
   check_headroom(*setup.topology, setup.model);
-  for (const Fault& fault : setup.model.faults) link_of(*setup.topology, fault);
+  links_of(*setup.topology, setup.model.faults);
 }
 
 }  // namespace megascale::sim

@@ -30,15 +30,15 @@ void add_times(std::vector<Column>& list) {
                   [](const Outcome& o) { return o.ideal ? us(*o.ideal) : kNone_; }, Column::In::kNever});
   const char* slowdown = "time of a message over what it takes alone, ";
   list.push_back({"slowdown_mean", "slow", std::string(slowdown) + "mean", 2,
-                  [](const Outcome& o) { return o.result.slowdown.mean; }});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.mean : kNone_; }});
   list.push_back({"slowdown_p50", "p50", std::string(slowdown) + "median", 2,
-                  [](const Outcome& o) { return o.result.slowdown.p50; }, Column::In::kNever});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p50 : kNone_; }, Column::In::kNever});
   list.push_back({"slowdown_p99", "p99", std::string(slowdown) + "99th percentile", 2,
-                  [](const Outcome& o) { return o.result.slowdown.p99; }});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p99 : kNone_; }});
   list.push_back({"slowdown_max", "max", std::string(slowdown) + "the slowest", 2,
-                  [](const Outcome& o) { return o.result.slowdown.max; }});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.max : kNone_; }});
   list.push_back({"jain", "Jain", "fairness among connections (Jain, Chiu, Hawe 1984): 1 is equal", 3,
-                  [](const Outcome& o) { return o.result.jain; }});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.jain : kNone_; }});
 }
 
 void add_queues(std::vector<Column>& list, uint32_t tiers) {

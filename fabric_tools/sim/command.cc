@@ -124,9 +124,11 @@ std::function<void(const sim::Doing&)> reporter(Progress& line) {
 }
 
 void run_all(Comparison& comparison, unsigned jobs) {
-  listen_for_interrupt();
   Progress line(true);
   sim::run(comparison, jobs, interrupted, reporter(line));
+  const bool nothing = std::none_of(comparison.cells.begin(), comparison.cells.end(),
+                                    [](const sim::Cell& cell) { return cell.done() > 0; });
+  if (comparison.failure && nothing) std::rethrow_exception(comparison.failure);
 }
 
 // Files first: whoever reads the table may stop reading, which ends the program. And all that can be written
@@ -143,6 +145,7 @@ void tell(const Comparison& comparison, const Arguments& a, const std::function<
   write(a.html, [&] { sim::write_html(a.html, comparison); });
   write(a.json, [&] { write_json(a.json, sim::document(comparison, a.stats)); });
   if (a.json != "-") print();
+  if (comparison.failure) std::rethrow_exception(comparison.failure);
   if (!failed.empty()) throw std::runtime_error(failed);
 }
 
@@ -176,7 +179,7 @@ int run_sim(const Arguments& a) {
         "one scenario is one topology, one traffic, one --cc; cc-compare takes lists");
   matrix.seeds = {a.seed > 0 ? a.seed : matrix.scenario.seed};
   matrix.loads = {matrix.scenario.load};
-  Comparison comparison = sim::prepare(matrix);
+  Comparison comparison = sim::prepare(matrix, interrupted);
   comparison.keep_partial = true;
   run_all(comparison, 1);
   tell(comparison, a, [&] {
@@ -204,7 +207,7 @@ int run_compare(const Arguments& a) {
   else matrix.loads = loads_of(a.load);
   matrix.seeds.clear();
   for (uint64_t seed = 1; seed <= a.seeds; ++seed) matrix.seeds.push_back(seed);
-  Comparison comparison = sim::prepare(matrix);
+  Comparison comparison = sim::prepare(matrix, interrupted);
   const unsigned most = sim::most_jobs(comparison);
   run_all(comparison, a.jobs == 0 ? most : std::min(a.jobs, std::max(most, 1u)));
   tell(comparison, a, [&] {
@@ -216,9 +219,13 @@ int run_compare(const Arguments& a) {
 
 // The command itself, or only what it can be told by --set.
 int asked(const Arguments& a, int (*command)(const Arguments&)) {
-  if (!a.fields) return command(a);
-  fmt::print("{}", sim::describe_fields());
-  return kAllWell;
+  if (a.fields) {
+    fmt::print("{}", sim::describe_fields());
+    return kAllWell;
+  }
+  if (a.html == "-") throw std::invalid_argument("--html needs the name of a file; only --json takes `-'");
+  listen_for_interrupt();
+  return command(a);
 }
 
 constexpr const char* kSimExamples = R"(
@@ -256,7 +263,7 @@ void add_sim(CLI::App& app, int& exit_code) {
   command->add_option("--cc", arguments->cc,
                       "preset of congestion control, as swift, dcqcn:connectx or hybrid+marks=0, or a path");
   command->add_option("--seed", arguments->seed, "of everything that is random [1]")
-      ->check(CLI::Range(1ull, 1ull << 53));
+      ->check(CLI::Range(uint64_t{1}, sim::kMostSeed));
   command->add_option("--scenario", arguments->scenario,
                       "TOML file with any of these (docs/simulator.md); the command line goes before it");
   add_common(*command, *arguments);

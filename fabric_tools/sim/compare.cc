@@ -55,7 +55,7 @@ class Runner {
     }
     lock.unlock();
     workers.clear();
-    if (failure_) std::rethrow_exception(failure_);
+    comparison_.failure = failure_;
     comparison_.stopped = done_ < jobs_.size() || (stop_ && !comparison_.finished());
   }
 
@@ -133,7 +133,7 @@ void plan_seeds(Cell& cell, const Matrix& matrix, const Topology& topology, cons
   for (const uint64_t seed : matrix.seeds) {
     plan.setup.seed = plan.traffic.seed = seed;
     const bool first = cell.plans.empty();
-    if (first) cell.memory = check_memory(plan);
+    if (first) cell.memory = check_memory_and_routes(plan);
     plan.setup.sample = first && matrix.samples > 0 ? sample_for(plan, matrix.samples) : Duration(0);
     cell.plans.push_back(plan);
   }
@@ -192,7 +192,7 @@ bool Comparison::finished() const {
   return true;
 }
 
-Comparison prepare(const Matrix& matrix) {
+Comparison prepare(const Matrix& matrix, const std::atomic<bool>& stop) {
   constexpr double kMostRuns = 100'000;
   double runs = 1;
   for (const size_t count : {matrix.topologies.size(), matrix.traffic.size(), matrix.loads.size(),
@@ -212,6 +212,7 @@ Comparison prepare(const Matrix& matrix) {
     for (const std::string& traffic : matrix.traffic)
       for (const double load : matrix.loads)
         for (const Preset& preset : presets) {
+          if (stop) throw std::runtime_error("stopped before the first run: there are no results");
           Cell cell{.topology = topology.name, .traffic = traffic, .cc = preset.name, .load = load};
           plan_seeds(cell, matrix, topology, preset);
           comparison.cells.push_back(std::move(cell));

@@ -2,6 +2,7 @@
 // cores. The result does not depend on how many.
 #pragma once
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -40,6 +41,7 @@ struct Comparison {
   std::vector<Cell> cells;  // in the order of the matrix
   std::vector<uint64_t> seeds;
   bool stopped = false;
+  std::exception_ptr failure;  // of the first run that threw: no more were begun
   bool keep_partial = false;  // what a run has when it is stopped counts, too
   uint32_t tiers = 0;         // of the topology that has most
 
@@ -52,11 +54,11 @@ struct Doing {
 };
 
 // Reads and checks everything there is to check before a run. Throws std::invalid_argument and
-// std::runtime_error with what is wrong.
-Comparison prepare(const Matrix&);
+// std::runtime_error with what is wrong, or when `stop` is set.
+Comparison prepare(const Matrix&, const std::atomic<bool>& stop);
 
 // Runs what was prepared, `jobs` at once, until all is done or `stop` is set. `report` is called about five
-// times a second by the calling thread. Throws what a run throws, with its combination.
+// times a second by the calling thread.
 void run(Comparison&, unsigned jobs, const std::atomic<bool>& stop,
          const std::function<void(const Doing&)>& report);
 

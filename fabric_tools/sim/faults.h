@@ -1,5 +1,7 @@
 // Links that go down, come back or are slow, by the schedule of a model.
 #pragma once
+#include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "fabric_tools/sim/endpoints.h"
@@ -9,9 +11,9 @@
 
 namespace megascale::sim {
 
-// The link that a fault happens to. Throws std::invalid_argument for a name that nothing has, two ends that
-// no link joins, a time or a share of the rate that is not one.
-uint32_t link_of(const Topology&, const Fault&);
+// The links that faults happen to. Throws std::invalid_argument for a name that nothing has, two ends that no
+// link joins, a time or a share of the rate that is not one.
+std::vector<uint32_t> links_of(const Topology&, const std::vector<Fault>&);
 
 class Faults {
  public:
@@ -20,10 +22,9 @@ class Faults {
   void on_event(uint32_t index);
 
  private:
-  struct Active {
+  struct OnLink {
     uint32_t link;
     double rate;
-    bool now = false;
   };
 
   const Topology& topology_;
@@ -31,7 +32,8 @@ class Faults {
   Fabric& fabric_;
   Endpoints& endpoints_;
   const Tick reroute_;
-  std::vector<Active> faults_;
+  std::vector<OnLink> faults_;
+  std::unordered_map<uint32_t, std::multiset<double>> now_;  // of each link: what its faults leave of the rate
 };
 
 }  // namespace megascale::sim

@@ -25,6 +25,29 @@ Duration ideal_of(const Plan& plan) {
   return ideal_completion(*plan.setup.topology, alone, *traffic);
 }
 
+// Takes what a traffic posts at its beginning, as far as it can be sent at all.
+class Rehearsal final : public Wire {
+ public:
+  explicit Rehearsal(const Setup& setup) : hosts_(setup.model.hosts), times_(setup) {}
+
+  ConnectionId connect(uint32_t source, uint32_t destination) override {
+    times_.base_rtt(source, destination);
+    return next_++;
+  }
+  void post(ConnectionId, Bytes bytes, uint64_t, Time) override {
+    if (packets_of(hosts_, bytes) < UINT32_MAX) return;
+    throw std::invalid_argument(fmt::format(
+        "a message of {} bytes in packets of {}: no connection sends more than 2^32 packets", bytes, hosts_.payload));
+  }
+  void close(ConnectionId) override {}
+  void wake(Time, uint64_t) override {}
+
+ private:
+  const Hosts& hosts_;
+  const PathTimes times_;
+  ConnectionId next_ = 0;
+};
+
 }  // namespace
 
 Outcome run(const Plan& plan, RunState* state) {
@@ -40,13 +63,19 @@ Outcome run(const Plan& plan, RunState* state) {
   return outcome;
 }
 
-Bytes check_memory(const Plan& plan) {
+Bytes check_memory_and_routes(const Plan& plan) {
   const auto traffic = make_traffic(plan.traffic, *plan.setup.topology);
   const Bytes needed = memory_needed(plan.setup, *traffic), available = available_memory();
   if (needed > available) {
     throw std::runtime_error(fmt::format(
         "traffic `{}' on {} needs about {} and {} are available; take fewer NICs or smaller traffic",
         plan.traffic.spec, plan.setup.topology->name, gigabytes(needed), gigabytes(available)));
+  }
+  Rehearsal rehearsal(plan.setup);
+  try {
+    traffic->begin(rehearsal);
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("traffic `{}': {}", plan.traffic.spec, error.what()));
   }
   return needed;
 }

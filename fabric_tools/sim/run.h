@@ -25,8 +25,9 @@ struct Plan {
 // Throws what make_traffic() and simulate() throw.
 Outcome run(const Plan&, RunState* = nullptr);
 
-// Throws std::runtime_error with both numbers when the plan's memory is not there.
-Bytes check_memory(const Plan&);
+// What it will need. Throws std::runtime_error with both numbers when that is not there, and
+// std::invalid_argument when what the traffic posts first has no route or too many packets.
+Bytes check_memory_and_routes(const Plan&);
 
 // A mean time between two samples that gives about `points` of them.
 Duration sample_for(const Plan&, unsigned points);

@@ -100,7 +100,7 @@ void Scenario::set_head(const std::string& name, const std::string& text) {
   else if (name == "traffic") traffic = text;
   else if (name == "cc") cc = text;
   else if (name == "placement") placement = text;
-  else if (name == "seed") seed = whole_number_of(name, text, 0, 9'000'000'000'000'000);
+  else if (name == "seed") seed = whole_number_of(name, text, 1, kMostSeed);
   else if (name == "load") load = number_of(name, text, 0, 1);
   else if (name == "limit") limit = duration_of(name, text);
   else

@@ -27,6 +27,8 @@
 
 namespace megascale::sim {
 
+constexpr uint64_t kMostSeed = 1ull << 53;  // of whole numbers that every JSON reader keeps
+
 struct Scenario {
   std::string topology, traffic, cc, placement;  // empty: not said
   uint64_t seed = 1;

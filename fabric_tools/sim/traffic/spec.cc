@@ -42,7 +42,7 @@ std::optional<std::string> Spec::take(std::string_view name) {
 }
 
 std::string Spec::need(std::string_view name) {
-  if (auto value = take(name)) return *value;
+  if (auto value = take(name); value && !value->empty()) return *value;
   refuse(fmt::format("its `{}' is missing", name));
 }
 

@@ -40,7 +40,7 @@ class Compare : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Comparison compared(unsigned jobs) {
-    Comparison comparison = prepare(matrix_);
+    Comparison comparison = prepare(matrix_, never_);
     run(comparison, jobs, never_, [](const Doing&) {});
     return comparison;
   }
@@ -101,7 +101,7 @@ TEST_F(Compare, TheDocumentHasEveryRunAndNoTimeOfDay) {
 }
 
 TEST_F(Compare, WhatWasStoppedTellsWhatItHas) {
-  Comparison c = prepare(matrix_);
+  Comparison c = prepare(matrix_, never_);
   const std::atomic<bool> stop = true;
   run(c, 2, stop, [](const Doing&) {});
   EXPECT_TRUE(c.stopped);
@@ -111,9 +111,24 @@ TEST_F(Compare, WhatWasStoppedTellsWhatItHas) {
   EXPECT_THAT(html(c), HasSubstr("Stopped before everything had run"));
 }
 
+TEST_F(Compare, StoppingEndsThePreparationToo) {
+  const std::atomic<bool> stop = true;
+  EXPECT_THROW(prepare(matrix_, stop), std::runtime_error);
+}
+
+TEST_F(Compare, ARunThatFailsTakesNobodysResults) {
+  Comparison c = prepare(matrix_, never_);
+  c.cells.back().plans.back().setup.limit = Duration(0);
+  run(c, 1, never_, [](const Doing&) {});
+  ASSERT_TRUE(c.failure);
+  EXPECT_THROW(std::rethrow_exception(c.failure), std::invalid_argument);
+  EXPECT_EQ(c.cells.front().done(), 3u);
+  EXPECT_EQ(c.cells.back().done(), 2u);
+}
+
 // A worker that ends before the next one was started.
 TEST_F(Compare, StoppingAtOnceAlwaysEnds) {
-  Comparison c = prepare(matrix_);
+  Comparison c = prepare(matrix_, never_);
   const std::atomic<bool> stop = true;
   for (int i = 0; i < 200; ++i) run(c, 4, stop, [](const Doing&) {});
   EXPECT_TRUE(c.stopped);
@@ -121,11 +136,31 @@ TEST_F(Compare, StoppingAtOnceAlwaysEnds) {
 
 TEST_F(Compare, BadInputIsRefusedBeforeAnythingRuns) {
   matrix_.cc = {"full", "none-such"};
-  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
+  EXPECT_THROW(prepare(matrix_, never_), std::invalid_argument);
   matrix_.cc = {"full"}, matrix_.traffic = {"permutation:100KB", "nothing:1"};
-  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
+  EXPECT_THROW(prepare(matrix_, never_), std::invalid_argument);
   matrix_.traffic = {"permutation:100KB"}, matrix_.topologies = {"/nowhere.toml"};
-  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
+  EXPECT_THROW(prepare(matrix_, never_), std::invalid_argument);
+}
+
+TEST_F(Compare, TrafficThatCannotBeSentIsRefusedBeforeAnythingRuns) {
+  const auto refused = [&](const char* traffic, const char* why) {
+    matrix_.traffic = {"permutation:100KB:within=rail", traffic};
+    try {
+      prepare(matrix_, never_);
+      ADD_FAILURE() << why;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(traffic), HasSubstr(why)));
+    }
+  };
+  matrix_.scenario.settings = {{"hosts.payload", "64"}};
+  refused("flow:1TB", "2^32");
+  Topology apart = small_topology(4, 2);
+  apart.rails_meet = false, apart.tiers = 1;
+  apart.switches.pop_back();  // the spine, and the links to it
+  std::erase_if(apart.links, [](const Link& link) { return link.low.kind == End::Kind::kSwitch; });
+  std::ofstream(topology_) << explicit_toml(apart);
+  refused("flow:1KB:from=0:to=1", "no route");
 }
 
 // Also what only a simulation would have found.
@@ -133,7 +168,7 @@ TEST_F(Compare, WhatCannotBeSimulatedIsRefusedBeforeAnythingRuns) {
   const auto refused = [&](Scenario scenario, const char* why) {
     matrix_.scenario = std::move(scenario);
     try {
-      prepare(matrix_);
+      prepare(matrix_, never_);
       ADD_FAILURE() << why;
     } catch (const std::invalid_argument& error) {
       EXPECT_THAT(error.what(), AllOf(HasSubstr("small, permutation:100KB, full: "), HasSubstr(why)));
@@ -147,10 +182,10 @@ TEST_F(Compare, WhatCannotBeSimulatedIsRefusedBeforeAnythingRuns) {
 
 TEST_F(Compare, AFaultTakesANicByItsNumberToo) {
   matrix_.scenario.faults = {{.low = "1"}};
-  const Comparison c = prepare(matrix_);
+  const Comparison c = prepare(matrix_, never_);
   EXPECT_EQ(c.cells[0].plans[0].setup.model.faults[0].low, nic_name(c.topologies[0], 1));
   matrix_.scenario.faults = {{.low = "8"}};  // there are 0 to 7
-  EXPECT_THROW(prepare(matrix_), std::invalid_argument);
+  EXPECT_THROW(prepare(matrix_, never_), std::invalid_argument);
 }
 
 TEST_F(Compare, ARunThatIsCutShortIsNotFinished) {

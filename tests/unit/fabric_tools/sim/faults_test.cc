@@ -116,6 +116,18 @@ TEST(Faults, OverlappingOnesLeaveTheLeast) {
   EXPECT_NEAR(seconds(r.completion) * 1e6, seconds(PathTimes(setup).alone(0, 1, 10'000'000)) * 1e6 + 600, 3);
 }
 
+// Each is found by name and ends by itself: the cost does not grow with the square of their number.
+TEST(Faults, AHundredThousandOnOneLinkAreNoHang) {
+  const Topology t = dumbbell(1, 1);
+  sim::Setup setup = plain(t);
+  setup.model.switches.reroute = 1s;
+  for (int i = 0; i < 100'000; ++i)
+    setup.model.faults.push_back(fault(Duration(i), 20ms, "left", "right", 0.5));
+  const Result r = run(setup, {{0, 1, 5'000'000}});
+  EXPECT_TRUE(r.finished);
+  EXPECT_NEAR(seconds(r.completion), 2 * seconds(PathTimes(setup).alone(0, 1, 5'000'000)), 20e-6);
+}
+
 TEST(Faults, WhatNothingIsCalledIsRefused) {
   const Topology t = dumbbell(1, 1);
   const auto refuses = [&](Fault fault, const char* why) {
@@ -129,6 +141,7 @@ TEST(Faults, WhatNothingIsCalledIsRefused) {
     }
   };
   refuses(fault(0s, std::nullopt, "left", "middle"), "nothing has the name 'middle'");
+  refuses(fault(0s, std::nullopt, "7"), "by number, 0 to 1");
   refuses(fault(0s, std::nullopt, "left"), "name the other end");
   refuses(fault(0s, std::nullopt, "host0/0", "right"), "no link joins");
   refuses(fault(0s, std::nullopt, "host0/0", "", 2), "share of the rate");
