@@ -2,6 +2,7 @@
 
 Each host is a network namespace; r0, r1 (the rails) and m0 (NCCL's own bootstrap) are veth pairs. Needs root.
 """
+import itertools
 import json
 import os
 import shutil
@@ -28,7 +29,7 @@ def _run(*command):
 class Hosts:
     """The two hosts. Use as a context: the namespaces go with it, and with them all that is in them."""
 
-    _made = 0
+    _numbers = itertools.count(1)
 
     def __init__(self):
         if os.geteuid() != 0:
@@ -36,8 +37,8 @@ class Hosts:
         for tool in ("ip", "nft", "ss"):
             if not shutil.which(tool):
                 raise CaseSkipped(f"{tool} is not installed (packages iproute2, nftables)")
-        Hosts._made += 1
-        self.names = [f"rig-{os.getpid()}-{Hosts._made}{host}" for host in "ab"]
+        number = next(Hosts._numbers)
+        self.names = [f"rig-{os.getpid()}-{number}{host}" for host in "ab"]
 
     def __enter__(self):
         try:
