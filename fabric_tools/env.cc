@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fabric_tools/command.h"
-#include "fabric_tools/json_file.h"
+#include "fabric_tools/file.h"
 #include "transport/base/settings.h"
 
 namespace megascale {

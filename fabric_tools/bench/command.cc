@@ -12,7 +12,7 @@
 #include "fabric_tools/bench/options.h"
 #include "fabric_tools/bench/point_to_point.h"
 #include "fabric_tools/command.h"
-#include "fabric_tools/json_file.h"
+#include "fabric_tools/file.h"
 #include "fabric_tools/not_nan.h"
 #include "plugin/host/communicator.h"
 #include "plugin/host/launch.h"

@@ -12,6 +12,8 @@
 #include <tuple>
 #include <utility>
 
+#include "fabric_tools/file.h"
+
 namespace megascale::lab {
 namespace {
 
@@ -358,12 +360,7 @@ std::string as_json(const Report& report) {
 int print_report(const std::string& folder, const std::string& json) {
   Report report = read_report(folder);
   if (json != "-") fmt::print("{}", tables(report));
-  if (json == "-") fmt::print("{}", as_json(report));
-  if (json.empty() || json == "-") return 0;
-  std::ofstream stream(json);
-  stream << as_json(report);
-  stream.close();
-  if (!stream) throw std::runtime_error("cannot write " + json);
+  if (!json.empty()) write_file("the report", json, as_json(report));
   return 0;
 }
 

@@ -4,14 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 
+#include "fabric_tools/file.h"
 #include "transport/base/toml.h"
 
 namespace megascale::lab {
@@ -213,15 +210,7 @@ Schedule parse_schedule(std::string_view text, const std::string& source, const 
 }
 
 Schedule read_schedule(const std::string& file, const Shape& shape, const std::string& after_file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream)
-    throw std::invalid_argument(
-        fmt::format("cannot read the schedule of faults {}: {}", file, strerror(errno)));
-  std::string text(1 << 20, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(stream.gcount()));
-  if (stream.bad() || (text.empty() && !stream.eof())) throw std::invalid_argument("cannot read " + file);
-  if (!stream.eof()) throw std::invalid_argument(file + " is over 1 MiB: not a schedule of faults");
+  const std::string text = read_file("the schedule of faults", file, 1 << 20);
   return parse_schedule(text, file, shape, after_file);
 }
 

@@ -4,18 +4,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "fabric_tools/command.h"
-#include "fabric_tools/json_file.h"
+#include "fabric_tools/file.h"
 #include "fabric_tools/not_nan.h"
 #include "fabric_tools/placement/bytes.h"
 #include "fabric_tools/placement/document.h"
 #include "fabric_tools/placement/formats.h"
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 #include "fabric_tools/topology/assume_options.h"
 #include "fabric_tools/topology/host_list.h"
 #include "fabric_tools/topology/read.h"
@@ -66,7 +65,7 @@ std::vector<uint32_t> by_name(const Topology& t, std::vector<uint32_t> hosts) {
 }
 
 std::vector<uint32_t> shuffled(std::vector<uint32_t> hosts, uint64_t seed) {
-  sim::Random(seed).shuffle(hosts);
+  Random(seed).shuffle(hosts);
   return hosts;
 }
 
@@ -160,10 +159,7 @@ void write_text(const std::string& path, const std::string& text) {
     fmt::print("{}", text);
     return;
   }
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) throw std::runtime_error("the placement cannot be written to " + path);
+  write_file("the placement", path, text);
 }
 
 std::vector<Candidate> candidates_of(const PlaceOptions& o, const Topology& t) {

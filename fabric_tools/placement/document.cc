@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "fabric_tools/file.h"
+
 namespace megascale {
 namespace {
+
+constexpr size_t kMostPlacementBytes = 256 << 20;
 
 using Json = nlohmann::json;
 constexpr const char* kFormat = "megascale-placement";
@@ -128,12 +128,7 @@ PlacementDocument parse_placement(std::string_view text, const std::string& sour
 }
 
 PlacementDocument read_placement(const std::string& path, const Topology& t) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file)
-    throw std::invalid_argument(
-        fmt::format("the placement {} cannot be read: {}", path, std::strerror(errno ? errno : EIO)));
-  return parse_placement(text, path, t);
+  return parse_placement(read_file("the placement", path, kMostPlacementBytes), path, t);
 }
 
 }  // namespace megascale

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "fabric_tools/random.h"
 #include "fabric_tools/sim/admission.h"
 #include "fabric_tools/sim/connection.h"
 #include "fabric_tools/sim/deliveries.h"
@@ -11,7 +12,6 @@
 #include "fabric_tools/sim/fabric.h"
 #include "fabric_tools/sim/packet.h"
 #include "fabric_tools/sim/path.h"
-#include "fabric_tools/sim/random.h"
 #include "fabric_tools/sim/simulation.h"
 
 namespace megascale::sim {

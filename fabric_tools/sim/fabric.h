@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "fabric_tools/random.h"
 #include "fabric_tools/sim/event_queue.h"
 #include "fabric_tools/sim/histogram.h"
 #include "fabric_tools/sim/packet.h"
-#include "fabric_tools/sim/random.h"
 #include "fabric_tools/sim/routes.h"
 #include "fabric_tools/sim/simulation.h"
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 
 namespace megascale::sim {
 namespace {

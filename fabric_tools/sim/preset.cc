@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <stdexcept>
 
+#include "fabric_tools/file.h"
 #include "fabric_tools/sim/scenario_fields.h"
 #include "transport/base/quantity.h"
 #include "transport/base/toml.h"
@@ -26,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLargestFile = 1 << 20;
+constexpr size_t kMostFileBytes = 1 << 20;
 
 std::vector<fs::path> folders(const std::string& given) {
   if (!given.empty()) return {given};
@@ -69,20 +68,6 @@ fs::path file_of(const std::string& name, const std::string& folder) {
   if (stem.find('/') == std::string::npos && fs::is_regular_file(file, error)) return file;
   throw std::invalid_argument(fmt::format("there is no preset `{}' in {}; there are {}", name,
                                           where->string(), fmt::join(preset_names(folder), ", ")));
-}
-
-std::string contents(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text(kLargestFile + 1, '\0');
-  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!in.eof() && !in)
-    throw std::invalid_argument(
-        fmt::format("preset {}: it cannot be read; is it a file that you may read?", file.string()));
-  text.resize(static_cast<size_t>(in.gcount()));
-  if (text.size() > kLargestFile)
-    throw std::invalid_argument(
-        fmt::format("preset {}: it is over 1 MiB, which no preset is", file.string()));
-  return text;
 }
 
 [[noreturn]] void fail(const fs::path& file, const toml::node& at, const std::string& why) {
@@ -189,7 +174,7 @@ const toml::table* table_at(const toml::table& table, std::string_view key, cons
 }
 
 Preset read(const fs::path& file) {
-  const ParsedToml parsed = parse_toml(contents(file));
+  const ParsedToml parsed = parse_toml(read_file("the preset", file.string(), kMostFileBytes));
   if (!parsed.table) {
     throw std::invalid_argument(
         fmt::format("preset {}:{}:{}: {}", file.string(), parsed.line, parsed.column, parsed.description));

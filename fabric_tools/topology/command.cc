@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "fabric_tools/command.h"
-#include "fabric_tools/json_file.h"
+#include "fabric_tools/file.h"
 #include "fabric_tools/topology/assume_options.h"
 #include "fabric_tools/topology/read.h"
 #include "fabric_tools/topology/write.h"
@@ -102,12 +102,7 @@ int check_topology(const TopologyOptions& o) {
   }
   if (o.json != "-") print(topology);
   if (!o.json.empty()) write_json(o.json, to_json(topology));
-  if (!o.write.empty()) {
-    std::ofstream file(o.write, std::ios::binary | std::ios::trunc);
-    file << explicit_toml(topology);
-    file.close();
-    if (!file) throw std::runtime_error("the topology cannot be written to " + o.write);
-  }
+  if (!o.write.empty()) write_file("the topology", o.write, explicit_toml(topology));
   return kAllWell;
 }
 

@@ -2,31 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <stdexcept>
+
+#include "fabric_tools/file.h"
 
 namespace megascale {
 namespace {
 
 constexpr size_t kMostFileBytes = 256 << 20;
 
-std::string text_of_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  char block[65536];
-  while (file && text.size() <= kMostFileBytes) {
-    file.read(block, sizeof block);
-    text.append(block, static_cast<size_t>(file.gcount()));
-  }
-  if (!file.eof() && text.size() <= kMostFileBytes)
-    throw std::invalid_argument(
-        fmt::format("the topology {} cannot be read: {}", path, std::strerror(errno ? errno : EIO)));
-  if (text.size() > kMostFileBytes)
-    throw std::invalid_argument(fmt::format("the topology {} is larger than 256 MiB", path));
-  return text;
-}
+std::string text_of_file(const std::string& path) { return read_file("the topology", path, kMostFileBytes); }
 
 }  // namespace
 

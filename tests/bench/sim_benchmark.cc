@@ -2,8 +2,8 @@
 // permutation and of the all-to-all.
 #include <benchmark/benchmark.h>
 
+#include "fabric_tools/random.h"
 #include "fabric_tools/sim/event_queue.h"
-#include "fabric_tools/sim/random.h"
 #include "fabric_tools/sim/simulation.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 #include "fabric_tools/topology/topology.h"
 
 namespace megascale::sim {

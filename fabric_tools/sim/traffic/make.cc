@@ -6,7 +6,7 @@
 #include <array>
 
 #include "fabric_tools/placement/document.h"
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 #include "fabric_tools/sim/traffic/flows.h"
 #include "fabric_tools/sim/traffic/groups.h"
 #include "fabric_tools/sim/traffic/nic_names.h"

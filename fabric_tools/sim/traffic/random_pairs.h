@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 #include "fabric_tools/sim/traffic/workload.h"
 
 namespace megascale::sim {

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "fabric_tools/sim/memory.h"
+#include "fabric_tools/memory.h"
 #include "fabric_tools/sim/traffic/nic_names.h"
 #include "transport/base/quantity.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 #include "fabric_tools/sim/routes.h"
 
 namespace megascale::sim {

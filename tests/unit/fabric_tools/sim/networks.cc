@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 
 namespace megascale::sim {
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 
 namespace megascale::sim {
 namespace {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fabric_tools/sim/random.h"
+#include "fabric_tools/random.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 
 namespace megascale::sim {

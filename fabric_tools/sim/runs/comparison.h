@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "fabric_tools/sim/columns.h"
-#include "fabric_tools/sim/run.h"
+#include "fabric_tools/sim/runs/columns.h"
+#include "fabric_tools/sim/runs/run.h"
 
 namespace megascale::sim {
 
@@ -42,8 +42,8 @@ struct Comparison {
   std::vector<uint64_t> seeds;
   bool stopped = false;
   std::exception_ptr failure;  // of the first run that threw: no more were begun
-  bool keep_partial = false;  // what a run has when it is stopped counts, too
-  uint32_t tiers = 0;         // of the topology that has most
+  bool keep_partial = false;   // what a run has when it is stopped counts, too
+  uint32_t tiers = 0;          // of the topology that has most
 
   bool finished() const;  // every run reached its end, within the limit of simulated time
 };

@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/compare_table.h"
+#include "fabric_tools/sim/runs/table.h"
 
 #include <fmt/format.h>
 

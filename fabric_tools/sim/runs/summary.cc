@@ -1,8 +1,8 @@
+#include "fabric_tools/sim/runs/summary.h"
+
 #include <fmt/format.h>
 
 #include <map>
-
-#include "fabric_tools/sim/command.h"
 
 namespace megascale::sim {
 namespace {

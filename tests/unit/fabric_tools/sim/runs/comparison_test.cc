@@ -1,5 +1,5 @@
 // The matrix, its table and its document, and the report: over real simulations of a few microseconds.
-#include "fabric_tools/sim/compare.h"
+#include "fabric_tools/sim/runs/comparison.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -9,10 +9,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "fabric_tools/sim/command.h"
-#include "fabric_tools/sim/compare_table.h"
-#include "fabric_tools/sim/html.h"
-#include "fabric_tools/sim/html_plot.h"
+#include "fabric_tools/sim/runs/html.h"
+#include "fabric_tools/sim/runs/html_plot.h"
+#include "fabric_tools/sim/runs/summary.h"
+#include "fabric_tools/sim/runs/table.h"
 #include "fabric_tools/topology/write.h"
 #include "tests/unit/fabric_tools/sim/traffic/fake_wire.h"
 

@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/memory.h"
+#include "fabric_tools/memory.h"
 
 #include <sys/resource.h>
 #include <time.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-namespace megascale::sim {
+namespace megascale {
 namespace {
 
 // A file that holds one number; a missing one, or "max", is no limit.
@@ -58,4 +58,4 @@ double thread_cpu_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-}  // namespace megascale::sim
+}  // namespace megascale

@@ -2,7 +2,7 @@
 #pragma once
 #include <optional>
 
-#include "fabric_tools/sim/scenario.h"
+#include "fabric_tools/sim/runs/scenario.h"
 #include "fabric_tools/sim/simulation.h"
 #include "fabric_tools/sim/traffic/make.h"
 

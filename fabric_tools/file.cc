@@ -1,4 +1,6 @@
-#include "fabric_tools/json_file.h"
+#include "fabric_tools/file.h"
+
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -29,8 +31,25 @@ bool replaceable(const std::string& path) {
 
 }  // namespace
 
-void write_json(const std::string& path, const nlohmann::ordered_json& document) {
-  const std::string text = document.dump(2) + "\n";
+std::string read_file(const std::string& what, const std::string& path, size_t most) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text;
+  char block[65536];
+  while (file && text.size() <= most) {
+    file.read(block, sizeof block);
+    text.append(block, static_cast<size_t>(file.gcount()));
+  }
+  if (text.size() > most)
+    throw std::invalid_argument(
+        fmt::format("{} {} is larger than {} MiB, which none is", what, path, most >> 20));
+  if (!file.eof())
+    throw std::invalid_argument(
+        fmt::format("{} {} cannot be read: {}", what, path, std::strerror(errno ? errno : EIO)));
+  return text;
+}
+
+void write_file(const std::string& what, const std::string& path, const std::string& text) {
   if (path == "-") {
     std::fputs(text.c_str(), stdout);
     return;
@@ -44,8 +63,12 @@ void write_json(const std::string& path, const nlohmann::ordered_json& document)
   if (!file || (replaced && std::rename(draft.c_str(), target.c_str()) != 0)) {
     const std::string reason = std::strerror(errno);
     if (replaced) std::remove(draft.c_str());
-    throw std::runtime_error("the results cannot be written to " + path + ": " + reason);
+    throw std::runtime_error(fmt::format("{} cannot be written to {}: {}", what, path, reason));
   }
+}
+
+void write_json(const std::string& path, const nlohmann::ordered_json& document) {
+  write_file("the results", path, document.dump(2) + "\n");
 }
 
 }  // namespace megascale

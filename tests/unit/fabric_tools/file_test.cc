@@ -1,4 +1,4 @@
-#include "fabric_tools/json_file.h"
+#include "fabric_tools/file.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class JsonFile : public testing::Test {
+class File : public testing::Test {
  protected:
   static nlohmann::json read(const fs::path& path) {
     std::ifstream file(path);
@@ -31,7 +31,28 @@ class JsonFile : public testing::Test {
   const nlohmann::ordered_json document_{{"a", 1}};
 };
 
-TEST_F(JsonFile, ALinkStaysALink) {
+TEST_F(File, IsReadWithinALimit) {
+  const std::string path = (folder_ / "text").string();
+  std::ofstream(path) << std::string(70'000, 'x');
+  EXPECT_EQ(read_file("the text", path, 70'000).size(), 70'000u);
+  EXPECT_THROW(read_file("the text", path, 69'999), std::invalid_argument);
+  EXPECT_THROW(read_file("the text", "/dev/zero", 1 << 20), std::invalid_argument);
+}
+
+TEST_F(File, WhatCannotBeReadIsToldWithItsReason) {
+  for (const auto& [path, reason] :
+       {std::pair(folder_.string(), "directory"), {"/nowhere", "No such file"}}) {
+    try {
+      read_file("the text", path, 10);
+      ADD_FAILURE() << path;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find("the text " + path + " cannot be read: "), std::string::npos);
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(File, ALinkStaysALink) {
   std::ofstream(folder_ / "kept.json") << "old";
   fs::create_symlink(folder_ / "kept.json", folder_ / "link.json");
   write_json((folder_ / "link.json").string(), document_);
@@ -39,7 +60,7 @@ TEST_F(JsonFile, ALinkStaysALink) {
   EXPECT_EQ(read(folder_ / "kept.json"), document_);
 }
 
-TEST_F(JsonFile, WhatIsNoFileIsWrittenToAndNotReplaced) {
+TEST_F(File, WhatIsNoFileIsWrittenToAndNotReplaced) {
   const std::string pipe = (folder_ / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   const int end = ::open(pipe.c_str(), O_RDWR | O_NONBLOCK);
@@ -52,13 +73,13 @@ TEST_F(JsonFile, WhatIsNoFileIsWrittenToAndNotReplaced) {
   EXPECT_FALSE(fs::exists(pipe + ".new"));
 }
 
-TEST_F(JsonFile, AFullDeviceIsToldOf) {
+TEST_F(File, AFullDeviceIsToldOf) {
   fs::create_symlink("/dev/full", folder_ / "full");  // what would be replaced here is the link
   EXPECT_THROW(write_json((folder_ / "full").string(), document_), std::runtime_error);
   EXPECT_TRUE(fs::is_character_file(folder_ / "full"));
 }
 
-TEST_F(JsonFile, AFolderIsToldOf) {
+TEST_F(File, AFolderIsToldOf) {
   EXPECT_THROW(write_json(folder_.string(), document_), std::runtime_error);
   EXPECT_TRUE(fs::is_directory(folder_));
 }

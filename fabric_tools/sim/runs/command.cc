@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/command.h"
+#include "fabric_tools/sim/runs/command.h"
 
 #include <fmt/format.h>
 
@@ -14,11 +14,12 @@
 #include <stdexcept>
 
 #include "fabric_tools/command.h"
-#include "fabric_tools/json_file.h"
+#include "fabric_tools/file.h"
+#include "fabric_tools/memory.h"
 #include "fabric_tools/progress.h"
-#include "fabric_tools/sim/compare_table.h"
-#include "fabric_tools/sim/html.h"
-#include "fabric_tools/sim/memory.h"
+#include "fabric_tools/sim/runs/html.h"
+#include "fabric_tools/sim/runs/summary.h"
+#include "fabric_tools/sim/runs/table.h"
 #include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/sim/traffic/spec.h"
 #include "transport/base/quantity.h"
@@ -165,11 +166,11 @@ void print_cost(const Comparison& comparison) {
         packets += static_cast<double>(outcome->result.data_packets);
         events += static_cast<double>(outcome->result.events);
       }
-  const double cpu = sim::cpu_seconds();
+  const double cpu = cpu_seconds();
   fmt::print(
       "\n  cost              events {:.0f}  packets {:.0f}  CPU s {:.3f}  packets per CPU s {:.0f}  "
       "events per CPU s {:.0f}  peak memory MB {:.1f}\n",
-      events, packets, cpu, packets / cpu, events / cpu, static_cast<double>(sim::peak_memory()) / 1e6);
+      events, packets, cpu, packets / cpu, events / cpu, static_cast<double>(peak_memory()) / 1e6);
 }
 
 int run_sim(const Arguments& a) {

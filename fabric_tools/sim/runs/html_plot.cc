@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/html_plot.h"
+#include "fabric_tools/sim/runs/html_plot.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <string>
 
-#include "fabric_tools/sim/compare.h"
+#include "fabric_tools/sim/runs/comparison.h"
 
 namespace megascale::sim {
 

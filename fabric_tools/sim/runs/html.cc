@@ -1,17 +1,14 @@
-#include "fabric_tools/sim/html.h"
+#include "fabric_tools/sim/runs/html.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <stdexcept>
 
-#include "fabric_tools/sim/compare_table.h"
-#include "fabric_tools/sim/html_plot.h"
+#include "fabric_tools/file.h"
+#include "fabric_tools/sim/runs/html_plot.h"
+#include "fabric_tools/sim/runs/table.h"
 
 namespace megascale::sim {
 namespace {
@@ -224,12 +221,7 @@ std::string html(const Comparison& comparison) {
 }
 
 void write_html(const std::string& path, const Comparison& comparison) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << html(comparison);
-  file.close();
-  if (!file)
-    throw std::runtime_error(
-        fmt::format("the report cannot be written to {}: {}", path, std::strerror(errno)));
+  write_file("the report", path, html(comparison));
 }
 
 }  // namespace megascale::sim

@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/scenario.h"
+#include "fabric_tools/sim/runs/scenario.h"
 
 #include <gmock/gmock.h>
 
@@ -115,7 +115,7 @@ TEST(Scenario, WhatIsWrongIsSaidWithItsLine) {
   EXPECT_THAT(wrong("[[fault]]\nlow = \"a/0\"\nduring = 2"), HasSubstr("no `during'"));
   EXPECT_THAT(complaint([] { read_scenario("/nowhere.toml"); }),
               HasSubstr("/nowhere.toml cannot be read: No such file"));
-  EXPECT_THAT(complaint([] { read_scenario("/tmp"); }), HasSubstr("it is a folder"));
+  EXPECT_THAT(complaint([] { read_scenario("/tmp"); }), HasSubstr("Is a directory"));
 }
 
 TEST(Scenario, AFaultOnTheCommandLine) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric_tools/sim/compare.h"
+#include "fabric_tools/sim/runs/comparison.h"
 
 namespace megascale::sim {
 

@@ -2,11 +2,11 @@
 #pragma once
 #include "cc/units.h"
 
-namespace megascale::sim {
+namespace megascale {
 
 Bytes available_memory();  // that can be had without swapping, within the limit of the control group
 Bytes peak_memory();       // of this process, so far
 double cpu_seconds();      // of all its threads, user and system
 double thread_cpu_seconds();
 
-}  // namespace megascale::sim
+}  // namespace megascale

@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/compare.h"
+#include "fabric_tools/sim/runs/comparison.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "fabric_tools/memory.h"
 #include "fabric_tools/sim/check.h"
-#include "fabric_tools/sim/memory.h"
 #include "fabric_tools/sim/path.h"
 #include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/topology/read.h"

@@ -1,11 +1,11 @@
-#include "fabric_tools/sim/run.h"
+#include "fabric_tools/sim/runs/run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "fabric_tools/sim/memory.h"
+#include "fabric_tools/memory.h"
 #include "fabric_tools/sim/path.h"
 #include "fabric_tools/sim/traffic/ideal.h"
 
@@ -36,8 +36,9 @@ class Rehearsal final : public Wire {
   }
   void post(ConnectionId, Bytes bytes, uint64_t, Time) override {
     if (packets_of(hosts_, bytes) < UINT32_MAX) return;
-    throw std::invalid_argument(fmt::format(
-        "a message of {} bytes in packets of {}: no connection sends more than 2^32 packets", bytes, hosts_.payload));
+    throw std::invalid_argument(
+        fmt::format("a message of {} bytes in packets of {}: no connection sends more than 2^32 packets",
+                    bytes, hosts_.payload));
   }
   void close(ConnectionId) override {}
   void wake(Time, uint64_t) override {}

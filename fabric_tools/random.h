@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace megascale::sim {
+namespace megascale {
 
 // A bijection of 64 bits that changes half of them when one changes (SplitMix64's finaliser, Steele et al.
 // 2014).
@@ -47,4 +47,4 @@ class Random {
   uint64_t state_;
 };
 
-}  // namespace megascale::sim
+}  // namespace megascale

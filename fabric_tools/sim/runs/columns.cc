@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/columns.h"
+#include "fabric_tools/sim/runs/columns.h"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,8 @@ void add_times(std::vector<Column>& list) {
   list.push_back({"slowdown_mean", "slow", std::string(slowdown) + "mean", 2,
                   [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.mean : kNone_; }});
   list.push_back({"slowdown_p50", "p50", std::string(slowdown) + "median", 2,
-                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p50 : kNone_; }, Column::In::kNever});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p50 : kNone_; },
+                  Column::In::kNever});
   list.push_back({"slowdown_p99", "p99", std::string(slowdown) + "99th percentile", 2,
                   [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p99 : kNone_; }});
   list.push_back({"slowdown_max", "max", std::string(slowdown) + "the slowest", 2,

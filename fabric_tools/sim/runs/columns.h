@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric_tools/sim/run.h"
+#include "fabric_tools/sim/runs/run.h"
 
 namespace megascale::sim {
 

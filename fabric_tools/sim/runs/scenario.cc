@@ -1,15 +1,12 @@
-#include "fabric_tools/sim/scenario.h"
+#include "fabric_tools/sim/runs/scenario.h"
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 
+#include "fabric_tools/file.h"
 #include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/sim/traffic/nic_names.h"
 #include "fabric_tools/sim/traffic/spec.h"
@@ -18,6 +15,8 @@
 
 namespace megascale::sim {
 namespace {
+
+constexpr size_t kMostScenarioBytes = 64 << 20;
 
 // A value as the command line would have it: one way to check both.
 std::string text_of_node(const toml::node& node, const std::string& name) {
@@ -148,12 +147,7 @@ Scenario parse_scenario(std::string_view text, const std::string& source) {
 }
 
 Scenario read_scenario(const std::string& path) {
-  if (std::filesystem::is_directory(path))
-    throw std::invalid_argument(fmt::format("scenario {} cannot be read: it is a folder", path));
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open())
-    throw std::invalid_argument(fmt::format("scenario {} cannot be read: {}", path, std::strerror(errno)));
-  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string text = read_file("the scenario", path, kMostScenarioBytes);
   Scenario scenario = parse_scenario(text, path);
   // What it names may stand beside it.
   for (std::string* named : {&scenario.topology, &scenario.placement}) {
