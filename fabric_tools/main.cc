@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <new>
 
 #include "fabric_tools/command.h"
 #include "fabric_tools/lab/command.h"
@@ -34,8 +35,10 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? megascale::kAllWell : megascale::kCalledWrongly;
   } catch (const std::exception& error) {
     const std::vector<CLI::App*> called = app.get_subcommands();
+    const bool full = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
     std::fprintf(stderr, "megascale-fabric%s: %s\n",
-                 called.empty() ? "" : (" " + called.front()->get_name()).c_str(), error.what());
+                 called.empty() ? "" : (" " + called.front()->get_name()).c_str(),
+                 full ? "there is not enough memory" : error.what());
     const bool wrongly = dynamic_cast<const std::invalid_argument*>(&error) != nullptr;
     return wrongly ? megascale::kCalledWrongly : megascale::kNotMeasured;
   }

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -27,6 +28,14 @@ double meminfo_available() {
   return 1e18;
 }
 
+// What `ulimit -v` leaves.
+double address_space() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 1e18;
+  const double used = number_in("/proc/self/statm") * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return std::max(static_cast<double>(limit.rlim_cur) - used, 0.0);
+}
+
 double seconds_of(const timeval& t) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
 }
@@ -37,7 +46,7 @@ Bytes available_memory() {
   const double limit = number_in("/sys/fs/cgroup/memory.max"),
                used = number_in("/sys/fs/cgroup/memory.current");
   const double in_group = limit < 1e18 && used < 1e18 ? std::max(limit - used, 0.0) : 1e18;
-  return static_cast<Bytes>(std::min(meminfo_available(), in_group));
+  return static_cast<Bytes>(std::min({meminfo_available(), in_group, address_space()}));
 }
 
 Bytes peak_memory() {

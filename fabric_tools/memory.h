@@ -4,7 +4,8 @@
 
 namespace megascale {
 
-Bytes available_memory();  // that can be had without swapping, within the limit of the control group
+Bytes available_memory();  // that can be had without swapping, within the limits of the control group and of
+                           // the process
 Bytes peak_memory();       // of this process, so far
 double cpu_seconds();      // of all its threads, user and system
 double thread_cpu_seconds();

@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <stdexcept>
 #include <utility>
 
 #include "fabric_tools/file.h"
-#include "transport/base/toml.h"
+#include "fabric_tools/toml_fields.h"
 
 namespace megascale::lab {
 namespace {
@@ -23,25 +22,12 @@ constexpr std::array<std::pair<FaultKind, std::string_view>, 6> kNames{
      {FaultKind::sigkill, "sigkill"}}};
 constexpr double kLongest = 86400;  // seconds: a day
 
-// Reads one table and remembers where it is, so that each complaint names file and line.
-class Reader {
+class Reader : public TomlFields {
  public:
-  Reader(const toml::table& table, const std::string& source, std::string what,
-         std::initializer_list<std::string_view> known)
-      : table_(table), source_(source), what_(std::move(what)) {
-    for (const auto& [key, value] : table) {
-      if (std::find(known.begin(), known.end(), key.str()) != known.end()) continue;
-      std::string names;
-      for (std::string_view name : known)
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", std::string(name));
-      fail(value, fmt::format("unknown key `{}` in {}; known are {}", std::string(key.str()), what_, names));
-    }
-  }
-
-  bool has(std::string_view key) const { return table_.contains(key); }
+  using TomlFields::TomlFields;
 
   std::optional<Duration> time(std::string_view key, double least = 0) const {
-    const toml::node* node = table_.get(key);
+    const toml::node* node = find(key, false);
     if (!node) return std::nullopt;
     std::optional<double> value = node->is_number() ? node->value<double>() : std::nullopt;
     if (!value || !(*value >= least) || *value > kLongest) {
@@ -50,8 +36,8 @@ class Reader {
     return from_seconds(*value);
   }
 
-  std::string text(std::string_view key) const {
-    const toml::node* node = table_.get(key);
+  std::string path(std::string_view key) const {
+    const toml::node* node = find(key, false);
     if (!node) return {};
     if (!node->is_string()) fail(*node, fmt::format("`{}` must be a string", key));
     return node->value_or(std::string());
@@ -60,7 +46,7 @@ class Reader {
   // A whole number, or an array of them, each below `limit`; absent: all.
   std::vector<int> indices(std::string_view key, int limit) const {
     std::vector<int> result;
-    const toml::node* node = table_.get(key);
+    const toml::node* node = find(key, false);
     if (!node) {
       for (int i = 0; i < limit; ++i) result.push_back(i);
       return result;
@@ -76,11 +62,7 @@ class Reader {
     return result;
   }
 
-  int one_index(std::string_view key, int limit) const {
-    const toml::node* node = table_.get(key);
-    if (!node) fail(table_, fmt::format("{} lacks `{}`", what_, key));
-    return index(*node, key, limit);
-  }
+  int one_index(std::string_view key, int limit) const { return index(needed(key), key, limit); }
 
   FaultKind kind(const toml::node& node) const {
     std::string word = node.value_or(std::string());
@@ -91,15 +73,7 @@ class Reader {
                            word));
   }
 
-  const toml::node& needed(std::string_view key) const {
-    const toml::node* node = table_.get(key);
-    if (!node) fail(table_, fmt::format("{} lacks `{}`", what_, key));
-    return *node;
-  }
-
-  [[noreturn]] void fail(const toml::node& where, const std::string& why) const {
-    throw std::invalid_argument(fmt::format("{}:{}: {}", source_, where.source().begin.line, why));
-  }
+  const toml::node& needed(std::string_view key) const { return *find(key, true); }
 
  private:
   int index(const toml::node& node, std::string_view key, int limit) const {
@@ -109,10 +83,6 @@ class Reader {
     }
     return static_cast<int>(*value);
   }
-
-  const toml::table& table_;
-  const std::string& source_;
-  std::string what_;
 };
 
 bool of_an_instant(FaultKind kind) { return kind == FaultKind::kill || kind == FaultKind::sigkill; }
@@ -123,7 +93,7 @@ Fault read_fault(const toml::table& table, const std::string& source, const Shap
   fault.kind = reader.kind(reader.needed("kind"));
   fault.at = reader.time("at").value_or(0s);
   fault.lasts = reader.time("for", 0.001);
-  fault.after_file = reader.text("after_file");
+  fault.after_file = reader.path("after_file");
   if (of_an_instant(fault.kind) && fault.lasts) {
     reader.fail(reader.needed("for"),
                 fmt::format("`{}` happens at one instant: it takes no `for`", name_of(fault.kind)));
@@ -153,7 +123,7 @@ Rotation read_rotation(const toml::table& table, const std::string& source, cons
   rotation.at = reader.time("at").value_or(0s);
   rotation.every = reader.time("every", 0.05).value_or(1s);
   rotation.lasts = reader.time("for", 0.001).value_or(rotation.every / 2);
-  rotation.after_file = reader.text("after_file");
+  rotation.after_file = reader.path("after_file");
   if (rotation.lasts >= rotation.every) reader.fail(table, "[rotate] needs `for` less than `every`");
   const toml::array* kinds = reader.needed("kinds").as_array();
   if (!kinds || kinds->empty())
@@ -187,19 +157,16 @@ Schedule parse_schedule(std::string_view text, const std::string& source, const 
   }
   const toml::table& document = *parsed.table;
   Reader reader(document, source, "a schedule of faults", {"after_file", "fault", "rotate"});
-  std::string base = after_file.empty() ? reader.text("after_file") : after_file;
+  std::string base = after_file.empty() ? reader.path("after_file") : after_file;
   Schedule schedule;
-  if (const toml::node* node = document.get("fault")) {
-    const toml::array* array = node->as_array();
-    if (!array || !array->is_array_of_tables()) reader.fail(*node, "faults are written as [[fault]] tables");
-    for (const toml::node& element : *array) {
+  if (const toml::array* faults = reader.tables("fault")) {
+    for (const toml::node& element : *faults) {
       schedule.faults.push_back(read_fault(*element.as_table(), source, shape));
       if (schedule.faults.back().after_file.empty()) schedule.faults.back().after_file = base;
     }
   }
-  if (const toml::node* node = document.get("rotate")) {
-    if (!node->is_table()) reader.fail(*node, "`rotate` must be a [rotate] table");
-    schedule.rotation = read_rotation(*node->as_table(), source, shape);
+  if (reader.has("rotate")) {
+    schedule.rotation = read_rotation(reader.table("rotate"), source, shape);
     if (schedule.rotation->after_file.empty()) schedule.rotation->after_file = base;
   }
   if (schedule.faults.empty() && !schedule.rotation) {

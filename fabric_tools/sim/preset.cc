@@ -9,8 +9,8 @@
 
 #include "fabric_tools/file.h"
 #include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/toml_fields.h"
 #include "transport/base/quantity.h"
-#include "transport/base/toml.h"
 
 // Set by the build: where the sources and the installed data are. Neither need exist when the program runs.
 #ifndef MEGASCALE_SOURCE_CONFIGS
@@ -92,15 +92,6 @@ std::string text_at(const toml::table& table, std::string_view key, const fs::pa
   return *text;
 }
 
-// A value as set_field() and the command line have it.
-std::optional<std::string> text_of_value(const toml::node& node) {
-  if (const auto text = node.value_exact<std::string>()) return *text;
-  if (const auto flag = node.value_exact<bool>()) return std::string(*flag ? "on" : "off");
-  if (const auto whole = node.value_exact<int64_t>()) return fmt::format("{}", *whole);
-  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
-  return {};
-}
-
 // With a unit or without; without one it counts in the parameter's own.
 std::optional<double> value_of(const Parameter& p, std::string_view text) {
   if (const auto plain = parse_number(text)) return plain;
@@ -141,7 +132,7 @@ void read_network(const toml::table& table, const std::string& prefix, const fs:
       read_network(*inner, name + ".", file, preset);
       continue;
     }
-    const auto text = text_of_value(node);
+    const auto text = plain_text_of(node);
     if (!text) fail(file, node, fmt::format("`network.{}' must be a number, a text, true or false", name));
     try {
       Model probe;
@@ -156,7 +147,7 @@ void read_network(const toml::table& table, const std::string& prefix, const fs:
 void read_parameters(const toml::table& table, const Algorithm& algorithm, const fs::path& file,
                      Preset& preset) {
   for (const auto& [key, node] : table) {
-    const auto text = text_of_value(node);
+    const auto text = plain_text_of(node);
     if (!text || node.is_boolean())
       fail(file, node, fmt::format("`parameters.{}' must be a number or a quantity in quotes", key.str()));
     try {

@@ -7,7 +7,7 @@
 
 #include "fabric_tools/topology/bounds.h"
 #include "fabric_tools/topology/sets.h"
-#include "fabric_tools/topology/toml_fields.h"
+#include "fabric_tools/toml_fields.h"
 
 namespace megascale {
 namespace {

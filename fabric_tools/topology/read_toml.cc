@@ -8,7 +8,7 @@
 #include "fabric_tools/topology/generate.h"
 #include "fabric_tools/topology/read.h"
 #include "fabric_tools/topology/read_explicit.h"
-#include "fabric_tools/topology/toml_fields.h"
+#include "fabric_tools/toml_fields.h"
 
 namespace megascale {
 namespace {

@@ -10,20 +10,16 @@
 #include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/sim/traffic/nic_names.h"
 #include "fabric_tools/sim/traffic/spec.h"
+#include "fabric_tools/toml_fields.h"
 #include "transport/base/quantity.h"
-#include "transport/base/toml.h"
 
 namespace megascale::sim {
 namespace {
 
 constexpr size_t kMostScenarioBytes = 64 << 20;
 
-// A value as the command line would have it: one way to check both.
 std::string text_of_node(const toml::node& node, const std::string& name) {
-  if (const auto text = node.value_exact<std::string>()) return *text;
-  if (const auto number = node.value_exact<int64_t>()) return fmt::format("{}", *number);
-  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
-  if (const auto on = node.value_exact<bool>()) return *on ? "on" : "off";
+  if (const auto text = plain_text_of(node)) return *text;
   throw std::invalid_argument(fmt::format("`{}' is a text, a number, true or false", name));
 }
 

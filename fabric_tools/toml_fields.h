@@ -11,6 +11,9 @@
 
 namespace megascale {
 
+// A value as a command line would have it: a text, a number, on or off. Nothing: a table, an array, a date.
+std::optional<std::string> plain_text_of(const toml::node&);
+
 class TomlFields {
  public:
   // `what` is how complaints call the table: "[hosts]". A key that is not `known` is complained of at once.
@@ -34,9 +37,10 @@ class TomlFields {
   [[noreturn]] void fail(const std::string& why) const;  // about the table as a whole
   [[noreturn]] void fail(const toml::node& where, const std::string& why) const;
 
- private:
+ protected:
   const toml::node* find(std::string_view key, bool needed) const;
 
+ private:
   const toml::table& table_;
   const std::string& source_;
   std::string what_;

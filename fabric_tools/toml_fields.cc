@@ -1,4 +1,4 @@
-#include "fabric_tools/topology/toml_fields.h"
+#include "fabric_tools/toml_fields.h"
 
 #include <fmt/format.h>
 
@@ -9,6 +9,14 @@
 #include "transport/base/quantity.h"
 
 namespace megascale {
+
+std::optional<std::string> plain_text_of(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return *text;
+  if (const auto on = node.value_exact<bool>()) return std::string(*on ? "on" : "off");
+  if (const auto whole = node.value_exact<int64_t>()) return fmt::format("{}", *whole);
+  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
+  return {};
+}
 
 TomlFields::TomlFields(const toml::table& table, const std::string& source, std::string what,
                        std::initializer_list<std::string_view> known)
