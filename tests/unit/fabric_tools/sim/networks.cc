@@ -1,7 +1,6 @@
 #include "tests/unit/fabric_tools/sim/networks.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "fabric_tools/random.h"
 
@@ -107,18 +106,7 @@ std::vector<Send> incast(uint32_t senders, Bytes bytes) {
 }
 
 std::vector<Send> permutation(uint32_t nics, Bytes bytes, uint64_t seed) {
-  Random random(seed);
-  std::vector<uint32_t> to(nics);
-  std::iota(to.begin(), to.end(), 0);
-  const auto fixed_point = [&] {
-    for (uint32_t i = 0; i < nics; ++i) {
-      if (to[i] == i) return true;
-    }
-    return false;
-  };
-  do {
-    for (uint32_t i = nics - 1; i > 0; --i) std::swap(to[i], to[random.below(i + 1)]);
-  } while (fixed_point());
+  const std::vector<uint32_t> to = Random(seed).derangement(nics);
   std::vector<Send> sends;
   for (uint32_t i = 0; i < nics; ++i) sends.push_back({i, to[i], bytes});
   return sends;
