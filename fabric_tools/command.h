@@ -20,6 +20,11 @@ enum ExitCode : int {
 
 // `arguments`: the program's own, with which it starts copies of itself.
 void add_bench(CLI::App&, const std::vector<std::string>& arguments, int& exit_code);
+void add_cc_compare(CLI::App&, int& exit_code);
 void add_env(CLI::App&, int& exit_code);
+void add_lab(CLI::App&, int& exit_code);  // or a failing rank's own status
+void add_place(CLI::App&, int& exit_code);
+void add_sim(CLI::App&, int& exit_code);
+void add_topology(CLI::App&, int& exit_code);
 
 }  // namespace megascale

@@ -68,7 +68,8 @@ void write_file(const std::string& what, const std::string& path, const std::str
 }
 
 void write_json(const std::string& path, const nlohmann::ordered_json& document) {
-  write_file("the results", path, document.dump(2) + "\n");
+  write_file("the results", path,
+             document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace megascale

@@ -12,7 +12,7 @@ std::string read_file(const std::string& what, const std::string& path, size_t m
 // "-" is standard output; a device or a pipe takes what comes. Throws std::runtime_error with the reason.
 void write_file(const std::string& what, const std::string& path, const std::string& text);
 
-// Results for programs.
+// Results for programs; what is no UTF-8 is replaced by U+FFFD.
 void write_json(const std::string& path, const nlohmann::ordered_json&);
 
 }  // namespace megascale

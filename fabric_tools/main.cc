@@ -4,10 +4,6 @@
 #include <new>
 
 #include "fabric_tools/command.h"
-#include "fabric_tools/lab/command.h"
-#include "fabric_tools/placement/command.h"
-#include "fabric_tools/sim/runs/command.h"
-#include "fabric_tools/topology/command.h"
 
 namespace {
 

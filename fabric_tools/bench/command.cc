@@ -13,6 +13,7 @@
 #include "fabric_tools/bench/point_to_point.h"
 #include "fabric_tools/command.h"
 #include "fabric_tools/file.h"
+#include "fabric_tools/list.h"
 #include "fabric_tools/not_nan.h"
 #include "plugin/host/communicator.h"
 #include "plugin/host/launch.h"
@@ -78,16 +79,6 @@ void describe_how(CLI::App& command, BenchOptions& o, Texts& t) {
   command.add_option("--json", o.json, "write the results to this file as well (- for standard output)");
 }
 
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> entries;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t comma = std::min(list.find(',', at), list.size());
-    if (comma > at) entries.push_back(list.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return entries;
-}
-
 // Throws std::invalid_argument with a sentence.
 void complete(BenchOptions& o, const Texts& t) {
   const auto wrong = [](const std::string& what) { throw std::invalid_argument(what); };
@@ -128,7 +119,7 @@ void complete(BenchOptions& o, const Texts& t) {
     o.op = *op;
   }
   o.duration = std::chrono::duration<double>(t.seconds);
-  o.hosts = split(t.hosts);
+  if (!t.hosts.empty()) o.hosts = list_of(t.hosts, "--hosts");
   if (!t.hosts.empty() && o.hosts.empty()) wrong("--hosts names no host");
   if (!o.launch.empty() && o.hosts.empty()) wrong("--launch needs --hosts");
 }
@@ -245,7 +236,6 @@ int start_here(const BenchOptions& o, const std::vector<std::string>& arguments)
   host::LocalLaunch launch;
   launch.ranks = o.ranks;
   launch.arguments = arguments;
-  launch.pin = o.pin;
   launch.rendezvous = o.rendezvous;
   return ended(host::local_ranks(launch));
 }

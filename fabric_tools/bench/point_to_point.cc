@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <sys/resource.h>
 #include <thread>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <stdexcept>
 
 #include "fabric_tools/bench/clock.h"
+#include "fabric_tools/memory.h"
 #include "fabric_tools/progress.h"
 #include "plugin/host/log.h"
 
@@ -22,15 +22,6 @@ using host::Net;
 constexpr uint64_t kWindow = abi::kSteps;
 constexpr uint64_t kFewest = 64, kMost = 200'000;  // messages of one size
 constexpr auto kSilence = std::chrono::seconds(300);
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  auto of = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) * 1e-6;
-  };
-  return of(usage.ru_utime) + of(usage.ru_stime);
-}
 
 [[noreturn]] void fail(const Net& net, const char* call, abi::Result result) {
   std::string text = net.name() + "'s " + call + " failed with " + host::describe(result);

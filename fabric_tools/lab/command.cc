@@ -1,4 +1,4 @@
-#include "fabric_tools/lab/command.h"
+#include "fabric_tools/command.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "fabric_tools/file.h"
 #include "fabric_tools/lab/job.h"
 #include "fabric_tools/lab/namespaces.h"
 #include "fabric_tools/lab/report.h"
@@ -70,8 +72,12 @@ void add_report(CLI::App& lab, int& exit_code) {
   report->add_option("folder", arguments->folder, "folder with the event files, *.jsonl")->required();
   report->add_option("--json", arguments->json,
                      "write it for programs too; - is standard output, without the tables");
-  report->callback(
-      [arguments, &exit_code] { exit_code = lab::print_report(arguments->folder, arguments->json); });
+  report->callback([arguments, &exit_code] {
+    const lab::Report found = lab::read_report(arguments->folder);
+    if (arguments->json != "-") fmt::print("{}", lab::tables(found));
+    if (!arguments->json.empty()) write_json(arguments->json, lab::as_json(found));
+    exit_code = kAllWell;
+  });
 }
 
 void add_clean(CLI::App& lab, int& exit_code) {
@@ -82,7 +88,7 @@ void add_clean(CLI::App& lab, int& exit_code) {
     for (const std::string& complaint : complaints)
       fmt::print(stderr, "megascale-fabric lab: {}\n", complaint);
     fmt::print("removed {} network namespaces\n", names.size() - complaints.size());
-    exit_code = complaints.empty() ? 0 : 1;
+    exit_code = complaints.empty() ? kAllWell : kNotWell;
   });
 }
 

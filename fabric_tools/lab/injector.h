@@ -41,7 +41,7 @@ class Injector {
   std::map<std::tuple<FaultKind, int, int>, int> active_;
 };
 
-// "host 0 rail 1" and the like, for people.
+// "host 0, rail 1" and the like, for people.
 std::string place_of(const Fault& fault, const Shape& shape);
 
 }  // namespace megascale::lab

@@ -1,12 +1,9 @@
 #include "fabric_tools/lab/job.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,28 +18,14 @@
 #include "fabric_tools/lab/journal.h"
 #include "fabric_tools/lab/namespaces.h"
 #include "fabric_tools/lab/process.h"
+#include "plugin/host/launch.h"
 #include "plugin/host/secret.h"
 
 namespace megascale::lab {
 namespace {
 
-constexpr int kRendezvousPort = 29500;  // in a namespace of our own every port is free
 constexpr Duration kFileInterval = 20ms;
 constexpr Duration kTermGrace = 3s;  // between SIGTERM and SIGKILL
-
-int free_loopback_port() {
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  bool found = fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-               getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  int reason = errno;
-  if (fd >= 0) close(fd);
-  if (!found) throw std::runtime_error(fmt::format("no free port on 127.0.0.1: {}", strerror(reason)));
-  return ntohs(address.sin_port);
-}
 
 // SIGINT, SIGTERM, SIGHUP and SIGCHLD as readable events, so that no handler interrupts the cleaning up.
 class Signals {
@@ -122,12 +105,12 @@ class Job {
 
 Plan Job::make_plan(const JobOptions& options) {
   std::string why = options.loopback ? "as asked" : why_no_namespaces();
-  if (why.empty()) return {options.shape, Kind::namespaces, getpid(), kRendezvousPort};
+  if (why.empty()) return {options.shape, Kind::namespaces, getpid()};
   fmt::print(stderr,
              "lab: no network namespaces: {}. Rails are loopback addresses instead: of the faults only "
              "`kill` (as root) and `sigkill` can happen; the others are skipped.\n",
              why);
-  return {options.shape, Kind::loopback, getpid(), free_loopback_port()};
+  return {options.shape, Kind::loopback, getpid(), host::free_rendezvous()};
 }
 
 Schedule schedule_of(const JobOptions& options) {

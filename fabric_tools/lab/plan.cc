@@ -16,8 +16,12 @@ void check_range(const char* what, int value, int most) {
 
 }  // namespace
 
-Plan::Plan(Shape shape, Kind kind, int id, int port)
-    : shape_(shape), kind_(kind), prefix_(fmt::format("{}{}-", kNamespacePrefix, id)), port_(port) {
+Plan::Plan(Shape shape, Kind kind, int id, std::string rendezvous)
+    : shape_(shape),
+      kind_(kind),
+      prefix_(fmt::format("{}{}-", kNamespacePrefix, id)),
+      rendezvous_(std::move(rendezvous)) {
+  if (rendezvous_.empty()) rendezvous_ = fmt::format("{}:29500", address(0, 0));
   check_range("hosts", shape.hosts, 200);
   check_range("rails", shape.rails, 16);
   check_range("ranks", shape.ranks, 1024);
@@ -65,7 +69,7 @@ std::vector<std::pair<std::string, std::string>> Plan::environment(const Rank& r
   return {{"MEGASCALE_RANK", std::to_string(rank.rank)},
           {"MEGASCALE_RANKS", std::to_string(shape_.ranks)},
           {"MEGASCALE_LOCAL_RANK", std::to_string(rank.local_rank)},
-          {"MEGASCALE_RENDEZVOUS", fmt::format("{}:{}", address(0, 0), port_)},
+          {"MEGASCALE_RENDEZVOUS", rendezvous_},
           {"MEGASCALE_RAILS", rails},
           {"NCCL_SOCKET_IFNAME", kind_ == Kind::loopback ? "lo" : "rail"}};
 }

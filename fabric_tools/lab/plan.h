@@ -28,7 +28,8 @@ enum class Kind {
 class Plan {
  public:
   // `id` makes the names unique among all fabrics of a machine: the process id. Throws std::invalid_argument.
-  Plan(Shape shape, Kind kind, int id, int port);
+  // `rendezvous` empty: a port of the first host, all of which are free in a namespace of our own.
+  Plan(Shape shape, Kind kind, int id, std::string rendezvous = {});
 
   Kind kind() const { return kind_; }
   const Shape& shape() const { return shape_; }
@@ -57,7 +58,7 @@ class Plan {
   Shape shape_;
   Kind kind_;
   std::string prefix_;
-  int port_;
+  std::string rendezvous_;
   std::vector<Rank> ranks_;
 };
 

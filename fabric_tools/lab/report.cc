@@ -12,7 +12,8 @@
 #include <tuple>
 #include <utility>
 
-#include "fabric_tools/file.h"
+#include "fabric_tools/text_table.h"
+#include "transport/base/quantity.h"
 
 namespace megascale::lab {
 namespace {
@@ -163,37 +164,7 @@ class Digester {
   std::map<Key, size_t> open_;      // the last flap of a connection that has not recovered
 };
 
-std::string bytes_text(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB"};
-  size_t unit = 0;
-  for (; bytes >= 999.5 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1000;
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.3g} {}", bytes, kUnits[unit]);
-}
-
 using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell; a row of one cell is a line of its own. Cells after `left` are right
-// aligned.
-std::string aligned(const std::vector<Row>& rows, const std::vector<bool>& right) {
-  std::vector<size_t> widths(right.size(), 0);
-  for (const Row& row : rows) {
-    if (row.size() == 1) continue;
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string result;
-  for (const Row& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i > 0) line += "  ";
-      line += row.size() == 1 ? row[i]
-              : right[i]      ? fmt::format("{:>{}}", row[i], widths[i])
-                              : fmt::format("{:<{}}", row[i], widths[i]);
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    result += line + "\n";
-  }
-  return result;
-}
 
 Row row_of(const Flap& flap) {
   Row row{fmt::format("{:.3f}", flap.at),
@@ -205,7 +176,7 @@ Row row_of(const Flap& flap) {
   if (flap.recovered) {
     row.insert(row.end(),
                {flap.onto, fmt::format("{:g}", flap.fenced), fmt::format("{:g}", flap.replayed_chunks),
-                bytes_text(flap.replayed_bytes), fmt::format("{:.0f} ms", flap.stalled_ms)});
+                short_size_text(flap.replayed_bytes), fmt::format("{:.0f} ms", flap.stalled_ms)});
   } else {
     row.insert(row.end(), {flap.with_next ? "(see its next)" : "(not needed)", "", "", "", ""});
   }
@@ -222,21 +193,21 @@ std::string flap_table(const Report& report) {
   std::stable_sort(lines.begin(), lines.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [at, row] : lines) rows.push_back(std::move(row));
-  return aligned(rows, {true, true, false, false, false, false, false, true, true, true, true});
+  return text_table(rows, "rrlllllr");
 }
 
 std::string rail_table(const Report& report) {
   std::vector<Row> rows{{"rail", "processes", "sent", "received", "mean rtt", "retransmitted", "flaps",
                          "fenced", "replayed", "stood still"}};
   for (const auto& [name, rail] : report.rails) {
-    rows.push_back({name, std::to_string(rail.processes), bytes_text(rail.bytes_sent),
-                    bytes_text(rail.bytes_received),
+    rows.push_back({name, std::to_string(rail.processes), short_size_text(rail.bytes_sent),
+                    short_size_text(rail.bytes_received),
                     rail.rtt_samples ? fmt::format("{:.0f} us", rail.rtt_us_sum / rail.rtt_samples) : "-",
                     fmt::format("{:g}", rail.retransmissions), fmt::format("{:g}", rail.flaps),
-                    fmt::format("{:g}", rail.fenced), bytes_text(rail.replayed_bytes),
+                    fmt::format("{:g}", rail.fenced), short_size_text(rail.replayed_bytes),
                     fmt::format("{:.0f} ms", rail.lost_ms)});
   }
-  return aligned(rows, {false, true, true, true, true, true, true, true, true, true});
+  return text_table(rows, "lr");
 }
 
 struct Totals {
@@ -301,7 +272,7 @@ std::string tables(const Report& report) {
   result += fmt::format(
       "{} flaps; {} recoveries, the longest after {:.0f} ms; {} replayed; {} returns to the home rail; {} "
       "failed connections\n",
-      report.flaps.size(), totals.recovered, totals.longest_ms, bytes_text(totals.replayed_bytes),
+      report.flaps.size(), totals.recovered, totals.longest_ms, short_size_text(totals.replayed_bytes),
       report.returns, report.failed_connections);
   if (report.malformed)
     result +=
@@ -309,7 +280,7 @@ std::string tables(const Report& report) {
   return result;
 }
 
-std::string as_json(const Report& report) {
+nlohmann::ordered_json as_json(const Report& report) {
   Json flaps = Json::array(), rails = Json::array(), incidents = Json::array();
   for (const Flap& f : report.flaps) {
     flaps.push_back({{"at_s", f.at},
@@ -341,27 +312,18 @@ std::string as_json(const Report& report) {
   }
   for (const Incident& i : report.incidents) incidents.push_back({{"at_s", i.at}, {"what", i.sentence}});
   Totals totals = totals_of(report);
-  return Json{{"schema_version", 1},
-              {"flaps", flaps},
-              {"rails", rails},
-              {"incidents", incidents},
-              {"files", report.files},
-              {"lines", report.lines},
-              {"malformed", report.malformed},
-              {"recovered", totals.recovered},
-              {"longest_stall_ms", totals.longest_ms},
-              {"replayed_bytes", totals.replayed_bytes},
-              {"returns", report.returns},
-              {"failed_connections", report.failed_connections}}
-             .dump(2, ' ', false, Json::error_handler_t::replace) +
-         "\n";
-}
-
-int print_report(const std::string& folder, const std::string& json) {
-  Report report = read_report(folder);
-  if (json != "-") fmt::print("{}", tables(report));
-  if (!json.empty()) write_file("the report", json, as_json(report));
-  return 0;
+  return {{"schema_version", 1},
+          {"flaps", flaps},
+          {"rails", rails},
+          {"incidents", incidents},
+          {"files", report.files},
+          {"lines", report.lines},
+          {"malformed", report.malformed},
+          {"recovered", totals.recovered},
+          {"longest_stall_ms", totals.longest_ms},
+          {"replayed_bytes", totals.replayed_bytes},
+          {"returns", report.returns},
+          {"failed_connections", report.failed_connections}};
 }
 
 }  // namespace megascale::lab

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,7 @@ struct Flap {
   double fenced = 0, replayed_chunks = 0, replayed_bytes = 0, stalled_ms = 0;
 };
 
-// Something else worth a line: a fault that was injected, a connection that failed, a return to the home
-// rail.
+// Something else worth a line: a fault that was injected, a connection that failed.
 struct Incident {
   double at = 0;
   std::string sentence;
@@ -49,9 +49,6 @@ Report read_report(const std::string& folder);
 Report digest(const std::vector<std::string>& lines);  // the same, from lines of any order
 
 std::string tables(const Report& report);
-std::string as_json(const Report& report);
-
-// The subcommand. `json` empty: tables; "-": JSON on standard output; else tables, and JSON in that file.
-int print_report(const std::string& folder, const std::string& json);
+nlohmann::ordered_json as_json(const Report& report);
 
 }  // namespace megascale::lab

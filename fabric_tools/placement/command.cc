@@ -1,4 +1,3 @@
-#include "fabric_tools/placement/command.h"
 
 #include <fmt/format.h>
 
@@ -80,24 +79,13 @@ std::vector<uint32_t> ordered(const Topology& t, const std::vector<uint32_t>& ho
   throw std::invalid_argument(fmt::format("--before `{}' must be name, given or random:SEED", order));
 }
 
-std::string human(double bytes) {
-  const char* const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  size_t unit = 0;
-  while (bytes >= 999.5 && unit + 1 < std::size(units)) bytes /= 1000, ++unit;
-  return fmt::format("{:.{}f} {}", bytes,
-                     bytes < 9.995 && unit > 0   ? 2
-                     : bytes < 99.95 && unit > 0 ? 1
-                                                 : 0,
-                     units[unit]);
-}
-
 void print_row(FILE* out, const std::string& what, const std::vector<Candidate>& candidates, auto bytes_of) {
   fmt::print(out, "{:<24}", what);
   for (const Candidate& c : candidates) {
     double all = c.bytes.inside_host_sum();
     for (uint32_t tier = 0; tier < c.placement.topology->tiers; ++tier) all += c.bytes.sum_at_tier(tier);
     const double bytes = bytes_of(c);
-    fmt::print(out, " {:>9} {:>6.2f} %", human(bytes), all > 0 ? 100 * bytes / all : 0.0);
+    fmt::print(out, " {:>9} {:>6.2f} %", short_size_text(bytes), all > 0 ? 100 * bytes / all : 0.0);
   }
   fmt::print(out, "\n");
 }

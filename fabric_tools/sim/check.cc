@@ -6,7 +6,8 @@
 
 #include "fabric_tools/sim/faults.h"
 #include "fabric_tools/sim/headroom.h"
-#include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/sim/model_fields.h"
+#include "fabric_tools/topology/bounds.h"
 
 namespace megascale::sim {
 namespace {
@@ -47,8 +48,10 @@ void check_topology(const Topology& t) {
     if (link.high.kind != End::Kind::kSwitch) {
       throw std::invalid_argument(which + ": its higher end must be a switch");
     }
-    in_range(which + ": rate", link.rate.bits_per_second, 1e6, 1e14, "bit/s");
-    in_range(which + ": delay", link.delay, 0s, 1s);
+    if (!is_allowed(link.rate) || !is_allowed(link.delay))
+      throw std::invalid_argument(
+          fmt::format("{}: {} Gbit/s and {} ns are not allowed; 0.001 to 100000 Gbit/s and 0 to 1e9 ns are",
+                      which, link.rate.bits_per_second / 1e9, link.delay.count()));
   }
   for (uint32_t n = 0; n < t.nics.size(); ++n) {
     if (t.nics[n].link < t.links.size() && t.links[t.nics[n].link].low == End{End::Kind::kNic, n}) continue;

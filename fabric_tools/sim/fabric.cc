@@ -70,7 +70,7 @@ bool Fabric::arrive(uint32_t packet) {
   const Packet& p = packets_[packet];
   const FabricPort& port = ports_[p.port];
   if (port.failed && lost_on_the_wire(port, p)) {
-    drop(p.port, packet);
+    drop(packet);
     return false;
   }
   if (port.to_nic) return true;
@@ -111,7 +111,7 @@ uint32_t Fabric::choose(uint32_t at_switch, Packet& packet) const {
 void Fabric::forward(uint32_t in, uint32_t packet) {
   Packet& p = packets_[packet];
   const uint32_t out = choose(ports_[in ^ 1].peer, p);
-  if (out == kNone || ports_[out].down) return drop(out == kNone ? in : out, packet);
+  if (out == kNone || ports_[out].down) return drop(packet);
   if (p.kind == PacketKind::kData) forward_data(in, out, packet);
   else send_control(out, packet);
 }
@@ -119,7 +119,7 @@ void Fabric::forward(uint32_t in, uint32_t packet) {
 // Acknowledgements and CNPs have a class of their own, above the data's, which is never paused.
 void Fabric::send_control(uint32_t id, uint32_t packet) {
   FabricPort& port = ports_[id];
-  if (port.down) return drop(id, packet);
+  if (port.down) return drop(packet);
   if (port.control.empty() && events_.now() >= port.busy_until) return transmit(id, packet);
   port.control.push(packets_, packet);
   wake(id, port.busy_until);
@@ -135,22 +135,20 @@ void Fabric::forward_data(uint32_t in, uint32_t out, uint32_t packet) {
   FabricPort& port = ports_[out];
   Packet& p = packets_[packet];
   ++p.hops;
-  if (port.draining) return drop(out, packet);
+  if (port.draining) return drop(packet);
   queues_[port.tier].add(port.queued);
   if (model_.ecn.on && !model_.ecn.on_dequeue && !p.marked && mark(port, port.queued)) {
     p.marked = true;
-    ++port.marked;
     ++totals_.marked;
   }
   if (port.data.empty() && port.control.empty() && !port.paused && events_.now() >= port.busy_until) {
     leave(port, p);
     return transmit(out, packet);
   }
-  if (!admit(in, out, p.size)) return drop(out, packet);
+  if (!admit(in, out, p.size)) return drop(packet);
   p.ingress = in;
   port.data.push(packets_, packet);
   change_queue(port, port.queued + p.size);
-  port.max_queue = std::max(port.max_queue, port.queued);
   if (!port.paused) wake(out, port.busy_until);
 }
 
@@ -289,7 +287,6 @@ void Fabric::leave(FabricPort& port, Packet& p) {
   ++port.packets;
   if (model_.ecn.on && model_.ecn.on_dequeue && !p.marked && mark(port, port.queued)) {
     p.marked = true;
-    ++port.marked;
     ++totals_.marked;
   }
   if (p.telemetry == kNone) return;
@@ -313,8 +310,7 @@ void Fabric::change_queue(FabricPort& port, uint64_t bytes) {
   port.queued = bytes;
 }
 
-void Fabric::drop(uint32_t port, uint32_t packet) {
-  ++ports_[port].dropped;
+void Fabric::drop(uint32_t packet) {
   ++totals_.dropped;
   packets_.give_back(packet);
 }
@@ -325,7 +321,7 @@ void Fabric::flush_data(uint32_t id) {
     const uint32_t packet = port.data.pop(packets_);
     change_queue(port, port.queued - packets_[packet].size);
     release(port.owner, packets_[packet].ingress, packets_[packet].size);
-    drop(id, packet);
+    drop(packet);
   }
 }
 
@@ -342,7 +338,7 @@ void Fabric::set_link(uint32_t link, double share) {
     end_pause(port);
     port.pausing = false;
     flush_data(id);
-    while (!port.control.empty()) drop(id, port.control.pop(packets_));
+    while (!port.control.empty()) drop(port.control.pop(packets_));
   }
 }
 

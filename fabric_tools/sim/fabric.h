@@ -38,7 +38,6 @@ struct alignas(64) FabricPort {
   uint64_t queued = 0;  // bytes in `data`
   Tick queue_changed = 0;
   double queue_area = 0;  // bytes x ticks
-  uint64_t max_queue = 0;
   Tick busy = 0;
   uint64_t sent_bytes = 0, packets = 0;
   uint32_t owner = 0;
@@ -46,7 +45,6 @@ struct alignas(64) FabricPort {
   uint64_t shared = 0, over = 0;  // coming in: bytes in the shared buffer; in the headroom
   Bytes headroom = 0;
   float kmin = 0, kmax = 0;
-  uint64_t marked = 0, dropped = 0;
   Tick paused_since = 0, paused_for = 0;
   Tick down_at = 0;  // last
 };
@@ -130,7 +128,7 @@ class Fabric {
   bool mark(const FabricPort&, uint64_t queue);
   void ask(uint32_t in, EventKind);
   void change_queue(FabricPort&, uint64_t bytes);
-  void drop(uint32_t port, uint32_t packet);
+  void drop(uint32_t packet);
   void flush_data(uint32_t port);
   bool lost_on_the_wire(const FabricPort&, const Packet&) const;
   void end_pause(FabricPort&);

@@ -25,8 +25,7 @@ struct Ecn {
 struct Pfc {
   bool on = true;
   double alpha = 1.0 / 8;
-  Bytes headroom =
-      0;  // for each port; 0: as the calculator says (headroom.h), which refuses less than is safe
+  Bytes headroom = 0;  // for each port; 0: as headroom.h calculates it; less than that is refused
   Bytes hysteresis = 8'320;
   Duration watchdog{0};  // a queue paused for longer is drained by dropping until it is let go; 0: never
   bool unsafe_headroom = false;  // take `headroom` as given (to show what goes wrong)

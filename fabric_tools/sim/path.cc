@@ -11,7 +11,7 @@
 namespace megascale::sim {
 namespace {
 
-Step step_over(const Topology& topology, const Switches& switches, uint32_t link, bool ends_at_switch) {
+Hop hop_over(const Topology& topology, const Switches& switches, uint32_t link, bool ends_at_switch) {
   const Link& l = topology.links[link];
   return {ticks_per_byte(l.rate), ticks(l.delay) + (ends_at_switch ? ticks(switches.latency) : 0)};
 }
@@ -27,7 +27,7 @@ Step step_over(const Topology& topology, const Switches& switches, uint32_t link
 
 Tick crossing(const Path& path, Bytes wire) {
   Tick sum = 0;
-  for (const Step& step : path) sum += ticks_for(wire, step.per_byte) + step.delay;
+  for (const Hop& hop : path) sum += ticks_for(wire, hop.per_byte) + hop.delay;
   return sum;
 }
 
@@ -39,13 +39,13 @@ Tick message_alone(const Path& path, const Hosts& hosts, Bytes payload) {
   // The packet before the last leaves a hop when all full ones before it have passed the slowest hop so far;
   // the last one follows it or its own arrival.
   Tick arrival_of_last = 0, sum = 0, slowest = 0;
-  for (const Step& step : path) {
-    const Tick full_time = ticks_for(full, step.per_byte);
+  for (const Hop& hop : path) {
+    const Tick full_time = ticks_for(full, hop.per_byte);
     sum += full_time;
     slowest = std::max(slowest, full_time);
     const Tick before_left = sum + static_cast<Tick>(packets - 2) * slowest;
-    arrival_of_last = std::max(before_left, arrival_of_last) + ticks_for(rest, step.per_byte) + step.delay;
-    sum += step.delay;
+    arrival_of_last = std::max(before_left, arrival_of_last) + ticks_for(rest, hop.per_byte) + hop.delay;
+    sum += hop.delay;
   }
   return arrival_of_last;
 }
@@ -65,23 +65,23 @@ Path path_between(const Topology& topology, const Switches& switches, const Rout
     throw std::invalid_argument("NIC " + nic_name(topology, source) +
                                 " cannot send to itself: what stays inside a host is not simulated");
   }
-  Path path{step_over(topology, switches, topology.nics[source].link, true)};
+  Path path{hop_over(topology, switches, topology.nics[source].link, true)};
   uint32_t at = topology.links[topology.nics[source].link].high.index;
   const uint32_t last = topology.links[topology.nics[destination].link].high.index;
   while (at != last) {
     const auto ports = routes.ports(at, destination);
     if (ports.empty()) no_route(topology, source, destination);
     const Link& link = topology.links[ports[0] / 2];
-    path.push_back(step_over(topology, switches, ports[0] / 2, true));
+    path.push_back(hop_over(topology, switches, ports[0] / 2, true));
     at = ports[0] % 2 == 0 ? link.high.index : link.low.index;
   }
-  path.push_back(step_over(topology, switches, topology.nics[destination].link, false));
+  path.push_back(hop_over(topology, switches, topology.nics[destination].link, false));
   return path;
 }
 
 uint32_t Paths::intern(Path path) {
   uint64_t hash = path.size();
-  for (const Step& s : path) {
+  for (const Hop& s : path) {
     hash = mix(hash ^ std::bit_cast<uint64_t>(s.per_byte)) + mix(static_cast<uint64_t>(s.delay));
   }
   const auto [begin, end] = known_.equal_range(hash);

@@ -9,13 +9,13 @@
 
 namespace megascale::sim {
 
-struct Step {
+struct Hop {
   double per_byte;  // ticks
   Tick delay;       // of the link, and of the switch that it ends at
-  bool operator==(const Step&) const = default;
+  bool operator==(const Hop&) const = default;
 };
 
-using Path = std::vector<Step>;
+using Path = std::vector<Hop>;
 
 // One packet: it is received whole at each hop before it goes on.
 Tick crossing(const Path&, Bytes wire);

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "fabric_tools/file.h"
-#include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/sim/model_fields.h"
 #include "fabric_tools/toml_fields.h"
 #include "transport/base/quantity.h"
 

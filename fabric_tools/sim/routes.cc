@@ -1,8 +1,34 @@
 #include "fabric_tools/sim/routes.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace megascale::sim {
+
+// Distances in links to one ToR from every switch, and the next hops that they give.
+class RouteSearch {
+ public:
+  static constexpr uint32_t kFar = std::numeric_limits<uint32_t>::max();
+
+  explicit RouteSearch(const Topology&);
+  void from(uint32_t tor, const std::vector<bool>& usable);
+  // Ports of `at` on a shortest way; empty at the ToR itself and where there is no way.
+  void next_hops(uint32_t at, const std::vector<bool>& usable, std::vector<uint32_t>& ports) const;
+
+ private:
+  struct Neighbour {
+    uint32_t index, link;
+    bool low;  // this switch is the low end
+  };
+  bool may_go_down(uint32_t from, uint32_t to) const;
+  void spread(const std::vector<bool>& usable, bool downward);
+
+  const Topology& topology_;
+  std::vector<uint32_t> first_;  // of each switch, in neighbours_
+  std::vector<Neighbour> neighbours_;
+  std::vector<uint32_t> down_, any_;          // distance by going down only; by going up first
+  std::vector<std::vector<uint32_t>> rings_;  // switches by distance
+};
 
 RouteSearch::RouteSearch(const Topology& topology)
     : topology_(topology), first_(topology.switches.size() + 1), rings_(1) {

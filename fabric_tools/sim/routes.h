@@ -5,7 +5,6 @@
 // The table has a row for each switch and a column for each ToR, never one for each NIC.
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -51,31 +50,6 @@ class Routes {
   std::vector<Choice> choices_;  // 0: no way; 1: local
   std::vector<uint32_t> ports_;
   std::vector<std::vector<uint32_t>> known_;  // choices of each switch, while computing
-};
-
-// Distances in links to one ToR from every switch, and the next hops that they give.
-class RouteSearch {
- public:
-  static constexpr uint32_t kFar = std::numeric_limits<uint32_t>::max();
-
-  explicit RouteSearch(const Topology&);
-  void from(uint32_t tor, const std::vector<bool>& usable);
-  // Ports of `at` on a shortest way; empty at the ToR itself and where there is no way.
-  void next_hops(uint32_t at, const std::vector<bool>& usable, std::vector<uint32_t>& ports) const;
-
- private:
-  struct Neighbour {
-    uint32_t index, link;
-    bool low;  // this switch is the low end
-  };
-  bool may_go_down(uint32_t from, uint32_t to) const;
-  void spread(const std::vector<bool>& usable, bool downward);
-
-  const Topology& topology_;
-  std::vector<uint32_t> first_;  // of each switch, in neighbours_
-  std::vector<Neighbour> neighbours_;
-  std::vector<uint32_t> down_, any_;          // distance by going down only; by going up first
-  std::vector<std::vector<uint32_t>> rings_;  // switches by distance
 };
 
 }  // namespace megascale::sim

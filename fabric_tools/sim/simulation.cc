@@ -179,10 +179,7 @@ void Simulation::add_ports(Result& r, Tick ran) const {
     p.up = id == up_port(p.link);
     p.utilisation = std::min(1.0, share_of_time(static_cast<double>(port.busy)));
     p.mean_queue = share_of_time(port.queue_area);
-    p.max_queue = port.max_queue;
-    p.marked = port.marked;
     p.packets = port.packets;
-    p.dropped = port.dropped;
     p.paused = duration(port.paused_for);
     r.paused += p.paused;
     r.utilisation_of_busiest = std::max(r.utilisation_of_busiest, p.utilisation);

@@ -38,8 +38,7 @@ struct Port {  // one direction of a link
   uint32_t link = 0;
   bool up = false;
   double utilisation = 0, mean_queue = 0;  // over time
-  Bytes max_queue = 0;
-  uint64_t marked = 0, packets = 0, dropped = 0;
+  uint64_t packets = 0;
   Duration paused{0};
 };
 

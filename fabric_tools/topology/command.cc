@@ -1,5 +1,4 @@
 // `megascale-fabric topology`: checks a topology, tells what it is made of, and keeps it in our form.
-#include "fabric_tools/topology/command.h"
 
 #include <fmt/format.h>
 

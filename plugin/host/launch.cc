@@ -45,16 +45,6 @@ class Forwarding {
   struct sigaction before_[std::size(kSignals)];
 };
 
-std::vector<int> usable_cpus() {
-  std::vector<int> cpus;
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  return cpus;
-}
-
 std::string own_path() {
   char path[4096];
   const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -90,8 +80,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 // Between fork and exec only async-signal-safe calls are allowed: everything is prepared before.
-pid_t start(const LocalLaunch& launch, const std::string& program, int rank, const std::string& rendezvous,
-            const std::vector<int>& cpus) {
+pid_t start(const LocalLaunch& launch, const std::string& program, int rank, const std::string& rendezvous) {
   std::vector<std::string> additions = launch.environment;
   additions.push_back("MEGASCALE_RANK=" + std::to_string(rank));
   additions.push_back("MEGASCALE_RANKS=" + std::to_string(launch.ranks));
@@ -101,16 +90,11 @@ pid_t start(const LocalLaunch& launch, const std::string& program, int rank, con
   std::vector<std::string> arguments{program};
   arguments.insert(arguments.end(), launch.arguments.begin(), launch.arguments.end());
   const auto argv = pointers(arguments), envp = pointers(environment);
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const bool pin = launch.pin && !cpus.empty();
-  if (pin) CPU_SET(cpus[static_cast<size_t>(rank) % cpus.size()], &set);
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child != 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
-  if (pin) sched_setaffinity(0, sizeof set, &set);
   execve(program.c_str(), argv.data(), envp.data());
   _exit(127);
 }
@@ -244,11 +228,10 @@ LaunchResult local_ranks(const LocalLaunch& launch) {
   const Reservation reservation;
   const std::string rendezvous = launch.rendezvous.empty() ? reservation.address() : launch.rendezvous;
   const std::string program = launch.program.empty() ? own_path() : launch.program;
-  const std::vector<int> cpus = usable_cpus();
   const Forwarding forwarding;
   std::vector<Child> children;
   for (int rank = 0; rank < launch.ranks; ++rank) {
-    const pid_t pid = start(launch, program, rank, rendezvous, cpus);
+    const pid_t pid = start(launch, program, rank, rendezvous);
     if (pid < 0) {
       const int error = errno;
       signal_all(children, SIGKILL);

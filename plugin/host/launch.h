@@ -13,7 +13,6 @@ struct LocalLaunch {
   std::string program;                   // empty: the running one
   std::vector<std::string> environment;  // NAME=value, beside what this process has
   std::string rendezvous;                // empty: a free port of the loopback address
-  bool pin = false;                      // rank r on the r-th of the CPUs that this process may use, in turn
   std::chrono::seconds grace{5};  // for the others to report, once one has failed; then they are killed
 };
 

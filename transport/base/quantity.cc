@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
@@ -98,6 +99,16 @@ std::string text_of(Duration d) {
 }
 
 std::string size_text(Bytes n) { return print(static_cast<double>(n), kSizes, ""); }
+
+std::string short_size_text(double bytes) {
+  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  size_t unit = 0;
+  for (; bytes >= 999.5 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1000;
+  const int decimals = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+  char text[64];
+  snprintf(text, sizeof text, "%.*f %s", decimals, bytes, kUnits[unit]);
+  return text;
+}
 
 std::string text_of(Rate r) { return r.is_unlimited() ? "unlimited" : print(r.bits_per_second, kRates, ""); }
 

@@ -19,6 +19,7 @@ std::optional<Rate> parse_rate(std::string_view);
 
 std::string text_of(Duration);
 std::string size_text(Bytes);
+std::string short_size_text(double bytes);  // to three digits, in powers of 1000: "1.05 MB"
 std::string text_of(Rate);
 
 }  // namespace megascale

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "transport/base/events.h"
+#include "transport/base/quantity.h"
 
 namespace megascale {
 namespace {
@@ -41,14 +42,6 @@ std::string print(const char* format, A... arguments) {
   return text;
 }
 
-std::string bytes_text(uint64_t n) {
-  static constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-  double value = static_cast<double>(n);
-  size_t unit = 0;
-  for (; value >= 999.5 && unit + 1 < std::size(kUnits); ++unit) value /= 1000;
-  return print(unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-}
-
 double microseconds(Duration d) { return static_cast<double>(d.count()) / 1e3; }
 double milliseconds(Duration d) { return static_cast<double>(d.count()) / 1e6; }
 
@@ -63,15 +56,15 @@ const Row& heading() {
 Row row_of(const RailStatistics& s) {
   const auto plain = [](const RailStatistics::Counter& c) { return std::to_string(c.load()); };
   return {s.name,
-          bytes_text(s.bytes_sent),
-          bytes_text(s.bytes_received),
+          short_size_text(static_cast<double>(s.bytes_sent)),
+          short_size_text(static_cast<double>(s.bytes_received)),
           plain(s.messages_sent) + "/" + plain(s.messages_received),
           print("%.0f/%.0f", microseconds(s.rtt_min()), microseconds(s.rtt_smoothed())),
           plain(s.retransmissions),
           plain(s.ce_marks),
           plain(s.flaps),
           plain(s.fenced),
-          bytes_text(s.bytes_replayed),
+          short_size_text(static_cast<double>(s.bytes_replayed)),
           print("%.0f", milliseconds(s.time_lost())),
           plain(s.handshakes_refused)};
 }

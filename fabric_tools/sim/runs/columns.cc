@@ -9,7 +9,7 @@
 namespace megascale::sim {
 namespace {
 
-constexpr double kNone_ = std::numeric_limits<double>::quiet_NaN();
+constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
 double us(Duration d) { return seconds(d) * 1e6; }
 double share(uint64_t part, uint64_t whole) {
@@ -20,26 +20,27 @@ double number(uint64_t n) { return static_cast<double>(n); }
 void add_times(std::vector<Column>& list) {
   list.push_back({"completion_us", "compl us",
                   "when the traffic was over, in microseconds; nothing where it was not", 1,
-                  [](const Outcome& o) { return o.result.finished ? us(o.completion) : kNone_; }});
+                  [](const Outcome& o) { return o.result.finished ? us(o.completion) : kMissing; }});
   list.push_back(
       {"over_ideal", "/ideal", "completion over what no network can beat", 3, [](const Outcome& o) {
          const bool known = o.result.finished && o.ideal && *o.ideal > Duration(0);
-         return known ? us(o.completion) / us(*o.ideal) : kNone_;
+         return known ? us(o.completion) / us(*o.ideal) : kMissing;
        }});
   list.push_back({"ideal_us", "ideal us", "that bound, in microseconds", 1,
-                  [](const Outcome& o) { return o.ideal ? us(*o.ideal) : kNone_; }, Column::In::kNever});
+                  [](const Outcome& o) { return o.ideal ? us(*o.ideal) : kMissing; }, Column::In::kNever});
   const char* slowdown = "time of a message over what it takes alone, ";
-  list.push_back({"slowdown_mean", "slow", std::string(slowdown) + "mean", 2,
-                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.mean : kNone_; }});
+  list.push_back({"slowdown_mean", "slow", std::string(slowdown) + "mean", 2, [](const Outcome& o) {
+                    return o.result.messages > 0 ? o.result.slowdown.mean : kMissing;
+                  }});
   list.push_back({"slowdown_p50", "p50", std::string(slowdown) + "median", 2,
-                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p50 : kNone_; },
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p50 : kMissing; },
                   Column::In::kNever});
   list.push_back({"slowdown_p99", "p99", std::string(slowdown) + "99th percentile", 2,
-                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p99 : kNone_; }});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.p99 : kMissing; }});
   list.push_back({"slowdown_max", "max", std::string(slowdown) + "the slowest", 2,
-                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.max : kNone_; }});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.slowdown.max : kMissing; }});
   list.push_back({"jain", "Jain", "fairness among connections (Jain, Chiu, Hawe 1984): 1 is equal", 3,
-                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.jain : kNone_; }});
+                  [](const Outcome& o) { return o.result.messages > 0 ? o.result.jain : kMissing; }});
 }
 
 void add_queues(std::vector<Column>& list, uint32_t tiers) {
@@ -62,18 +63,18 @@ void add_queues(std::vector<Column>& list, uint32_t tiers) {
     };
     const std::string of = fmt::format("tier{}_", t), at = fmt::format(" of tier {} (0 has the ToRs)", t);
     list.push_back({of + "pauses", fmt::format("T{} pauses", t), "PFC pauses" + at, 0,
-                    [tier](const Outcome& o) { return tier(o) ? number(tier(o)->pauses) : kNone_; },
+                    [tier](const Outcome& o) { return tier(o) ? number(tier(o)->pauses) : kMissing; },
                     Column::In::kIfAny});
     list.push_back(
         {of + "paused_us", fmt::format("T{} paused us", t), "microseconds that ports stood still" + at, 0,
-         [tier](const Outcome& o) { return tier(o) ? us(tier(o)->paused) : kNone_; }, Column::In::kIfAny});
+         [tier](const Outcome& o) { return tier(o) ? us(tier(o)->paused) : kMissing; }, Column::In::kIfAny});
     list.push_back({of + "queue_p99_kb", fmt::format("T{} queue p99 KB", t),
                     "kilobytes met, 99th percentile," + at, 1,
-                    [tier](const Outcome& o) { return tier(o) ? tier(o)->queue.p99 / 1e3 : kNone_; },
+                    [tier](const Outcome& o) { return tier(o) ? tier(o)->queue.p99 / 1e3 : kMissing; },
                     Column::In::kNever});
     list.push_back({of + "utilisation_percent", fmt::format("T{} util %", t),
                     "mean share of the rate that was used" + at, 1,
-                    [tier](const Outcome& o) { return tier(o) ? tier(o)->utilisation * 100 : kNone_; },
+                    [tier](const Outcome& o) { return tier(o) ? tier(o)->utilisation * 100 : kMissing; },
                     Column::In::kNever});
   }
 }
@@ -92,7 +93,7 @@ void add_packets(std::vector<Column>& list) {
   list.push_back({"busiest_percent", "util %", "utilisation of the busiest port", 1,
                   [](const Outcome& o) { return o.result.utilisation_of_busiest * 100; }});
   list.push_back({"victim_gbps", "victim", "goodput of a flow that has no part in the congestion, Gb/s", 2,
-                  [](const Outcome& o) { return o.victim ? o.victim->bits_per_second / 1e9 : kNone_; },
+                  [](const Outcome& o) { return o.victim ? o.victim->bits_per_second / 1e9 : kMissing; },
                   Column::In::kIfAny});
   list.push_back({"messages", "messages", "delivered", 0,
                   [](const Outcome& o) { return number(o.result.messages); }, Column::In::kNever});
@@ -116,7 +117,7 @@ std::vector<Column> columns(uint32_t tiers) {
 
 Spread spread_of(std::vector<double> values) {
   std::erase_if(values, [](double v) { return std::isnan(v); });
-  if (values.empty()) return {kNone_, kNone_, kNone_};
+  if (values.empty()) return {kMissing, kMissing, kMissing};
   std::sort(values.begin(), values.end());
   const size_t half = values.size() / 2;
   return {values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2, values.front(),

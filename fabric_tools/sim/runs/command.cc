@@ -1,4 +1,3 @@
-#include "fabric_tools/sim/runs/command.h"
 
 #include <fmt/format.h>
 
@@ -15,12 +14,13 @@
 
 #include "fabric_tools/command.h"
 #include "fabric_tools/file.h"
+#include "fabric_tools/list.h"
 #include "fabric_tools/memory.h"
 #include "fabric_tools/progress.h"
+#include "fabric_tools/sim/model_fields.h"
 #include "fabric_tools/sim/runs/html.h"
 #include "fabric_tools/sim/runs/summary.h"
 #include "fabric_tools/sim/runs/table.h"
-#include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/sim/traffic/spec.h"
 #include "transport/base/quantity.h"
 
@@ -89,14 +89,6 @@ sim::Scenario scenario_of(const Arguments& a) {
   return scenario;
 }
 
-std::vector<std::string> list_of(const std::string& text, const char* option) {
-  if (text.empty()) throw std::invalid_argument(fmt::format("{} is missing; --help has examples", option));
-  std::vector<std::string> list = sim::split(text, ',');
-  if (std::find(list.begin(), list.end(), "") != list.end())
-    throw std::invalid_argument(fmt::format("{} has an empty entry: `{}'", option, text));
-  return list;
-}
-
 Matrix matrix_of(const Arguments& a) {
   Matrix matrix;
   matrix.scenario = scenario_of(a);
@@ -143,7 +135,7 @@ void tell(const Comparison& comparison, const Arguments& a, const std::function<
       failed += (failed.empty() ? "" : "; ") + std::string(error.what());
     }
   };
-  write(a.html, [&] { sim::write_html(a.html, comparison); });
+  write(a.html, [&] { write_file("the report", a.html, sim::html(comparison)); });
   write(a.json, [&] { write_json(a.json, sim::document(comparison, a.stats)); });
   if (a.json != "-") print();
   if (comparison.failure) std::rethrow_exception(comparison.failure);
@@ -236,7 +228,7 @@ Examples:
     --set switches.pfc.on=off --html incast.html
   megascale-fabric sim --scenario flap.toml --seed 7
 
-Exits 0 when the traffic was over; 1 when it was not within --limit, or a deadlock was found; 2 when called wrongly; 3 when
+Exits 0 when the traffic was over; 1 when it was not within --limit, as after a deadlock; 2 when called wrongly; 3 when
 it could not be measured, or was stopped by Ctrl-C. docs/simulator.md tells what the figures mean.)";
 
 constexpr const char* kCompareExamples = R"(

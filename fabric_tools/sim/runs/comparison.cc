@@ -14,8 +14,8 @@
 
 #include "fabric_tools/memory.h"
 #include "fabric_tools/sim/check.h"
+#include "fabric_tools/sim/model_fields.h"
 #include "fabric_tools/sim/path.h"
-#include "fabric_tools/sim/scenario_fields.h"
 #include "fabric_tools/topology/read.h"
 
 namespace megascale::sim {

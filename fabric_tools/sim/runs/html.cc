@@ -6,7 +6,6 @@
 #include <cmath>
 #include <map>
 
-#include "fabric_tools/file.h"
 #include "fabric_tools/sim/runs/html_plot.h"
 #include "fabric_tools/sim/runs/table.h"
 
@@ -106,7 +105,7 @@ std::string port_name(const Topology& topology, const Port& port) {
 }
 
 // Of the sampled ports, the one whose queue was longest.
-const Series* busiest(const Outcome& outcome) {
+const Series* longest_queue(const Outcome& outcome) {
   const Series* found = nullptr;
   float longest = -1;
   for (const Series& series : outcome.result.series) {
@@ -136,7 +135,7 @@ std::string over_time(const TableCells& group) {
   std::vector<Curve> queues, rates;
   for (size_t i = 0; i < group.rows.size(); ++i) {
     const Outcome* outcome = shown(*group.rows[i]);
-    const Series* series = outcome == nullptr ? nullptr : busiest(*outcome);
+    const Series* series = outcome == nullptr ? nullptr : longest_queue(*outcome);
     if (series == nullptr) continue;
     const Duration sample = group.rows[i]->plans[0].setup.sample;
     const std::string name =
@@ -165,7 +164,7 @@ HeatRow heat_row(const Topology& topology, const std::string& name, const std::v
   return row;
 }
 
-std::string links_of(const Topology& topology, const Cell& cell) {
+std::string heat_map(const Topology& topology, const Cell& cell) {
   const Outcome* outcome = shown(cell);
   if (outcome == nullptr) return {};
   std::map<std::pair<uint32_t, bool>, std::vector<const Port*>>
@@ -187,7 +186,7 @@ std::string section_of(const TableCells& group) {
   std::string html = "<h2>" + escape(group.title()) + "</h2>\n" + table_of(group);
   html += "<div class=\"plots\">\n<div>" + slowdowns_of(group) + "</div>\n" + over_time(group) + "</div>\n";
   html += "<div class=\"plots\">\n";
-  for (const Cell* cell : group.rows) html += links_of(*group.topology, *cell);
+  for (const Cell* cell : group.rows) html += heat_map(*group.topology, *cell);
   return html + "</div>\n";
 }
 
@@ -218,10 +217,6 @@ std::string html(const Comparison& comparison) {
       comparison.stopped ? " <strong>Stopped before everything had run.</strong>" : "");
   for (const TableCells& group : tables_of(comparison)) text += section_of(group);
   return text + glossary(list) + "</body></html>\n";
-}
-
-void write_html(const std::string& path, const Comparison& comparison) {
-  write_file("the report", path, html(comparison));
 }
 
 }  // namespace megascale::sim

@@ -8,7 +8,5 @@
 namespace megascale::sim {
 
 std::string html(const Comparison&);
-// Throws std::runtime_error naming the file.
-void write_html(const std::string& path, const Comparison&);
 
 }  // namespace megascale::sim

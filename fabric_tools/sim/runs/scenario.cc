@@ -7,7 +7,8 @@
 #include <stdexcept>
 
 #include "fabric_tools/file.h"
-#include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/list.h"
+#include "fabric_tools/sim/model_fields.h"
 #include "fabric_tools/sim/traffic/nic_names.h"
 #include "fabric_tools/sim/traffic/spec.h"
 #include "fabric_tools/toml_fields.h"

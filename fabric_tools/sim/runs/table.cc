@@ -5,30 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fabric_tools/text_table.h"
+
 namespace megascale::sim {
-namespace {
-
-// Columns of a table, each as wide as its widest entry; the first two read from the left.
-std::string aligned(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<size_t> widths;
-  for (const auto& row : rows)
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i >= widths.size()) widths.push_back(0);
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i)
-      line += i == 0 ? fmt::format("{:<{}}", row[i], widths[i]) : fmt::format("  {:>{}}", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
-}  // namespace
-
 std::string TableCells::title() const { return rows.front()->title(); }
 
 std::vector<Column> TableCells::columns() const {
@@ -77,7 +56,7 @@ std::string table(const Comparison& comparison) {
       row.push_back(remark(*cell));
       rows.push_back(std::move(row));
     }
-    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", cells.title(), aligned(rows));
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", cells.title(), text_table(rows, "lr"));
   }
   return text;
 }

@@ -19,7 +19,7 @@ Groups groups_of(const Topology& topology, Within within) {
   return groups;
 }
 
-uint32_t nics_in(const Groups& groups) {
+static uint32_t nics_in(const Groups& groups) {
   size_t sum = 0;
   for (const auto& group : groups) sum += group.size();
   return static_cast<uint32_t>(sum);

@@ -18,6 +18,4 @@ void draw(Groups&, uint32_t nics, Random&);
 // Cuts each group into groups of `size`, the last of which may be smaller.
 Groups cut(const Groups&, uint32_t size);
 
-uint32_t nics_in(const Groups&);
-
 }  // namespace megascale::sim

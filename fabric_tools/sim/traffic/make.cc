@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "fabric_tools/list.h"
 #include "fabric_tools/placement/document.h"
 #include "fabric_tools/random.h"
 #include "fabric_tools/sim/traffic/flows.h"

@@ -5,19 +5,10 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "fabric_tools/list.h"
 #include "transport/base/quantity.h"
 
 namespace megascale::sim {
-
-std::vector<std::string> split(std::string_view list, char separator) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(separator, at), list.size());
-    parts.emplace_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
 
 Spec::Spec(std::string_view text) : text_(text) {
   const auto parts = split(text, ':');

@@ -41,7 +41,4 @@ class Spec {
   std::vector<std::string> asked_;
 };
 
-// `a,b` or `a+b`, empty parts included.
-std::vector<std::string> split(std::string_view list, char separator);
-
 }  // namespace megascale::sim

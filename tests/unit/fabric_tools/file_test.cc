@@ -1,6 +1,7 @@
 #include "fabric_tools/file.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,12 +13,15 @@
 #include <stdexcept>
 #include <string>
 
+#include "tests/unit/complaint.h"
 #include "tests/unit/transport/base/scratch.h"
 
 namespace megascale {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
 
 class File : public testing::Test {
  protected:
@@ -42,13 +46,8 @@ TEST_F(File, IsReadWithinALimit) {
 TEST_F(File, WhatCannotBeReadIsToldWithItsReason) {
   for (const auto& [path, reason] :
        {std::pair(folder_.string(), "directory"), {"/nowhere", "No such file"}}) {
-    try {
-      read_file("the text", path, 10);
-      ADD_FAILURE() << path;
-    } catch (const std::invalid_argument& error) {
-      EXPECT_NE(std::string(error.what()).find("the text " + path + " cannot be read: "), std::string::npos);
-      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
-    }
+    EXPECT_THAT(complaint([&] { read_file("the text", path, 10); }),
+                AllOf(HasSubstr("the text " + path + " cannot be read: "), HasSubstr(reason)));
   }
 }
 
@@ -58,6 +57,11 @@ TEST_F(File, ALinkStaysALink) {
   write_json((folder_ / "link.json").string(), document_);
   EXPECT_TRUE(fs::is_symlink(folder_ / "link.json"));
   EXPECT_EQ(read(folder_ / "kept.json"), document_);
+}
+
+TEST_F(File, WhatIsNoUtf8DoesNotKeepTheRestFromBeingWritten) {
+  write_json((folder_ / "o.json").string(), {{"name", "tr\xff"}, {"value", 1}});
+  EXPECT_EQ(read(folder_ / "o.json")["value"], 1);
 }
 
 TEST_F(File, WhatIsNoFileIsWrittenToAndNotReplaced) {

@@ -96,8 +96,8 @@ TEST(Report, TablesHoldWhatHappened) {
   std::string text = tables(digest(a_job()));
   EXPECT_THAT(text, HasSubstr("fault: drop on host 0, rail 0 for 3 s"));
   EXPECT_THAT(text, HasSubstr("312 ms"));
-  EXPECT_THAT(text, HasSubstr("3 MB"));
-  EXPECT_THAT(text, HasSubstr("1.5 kB"));
+  EXPECT_THAT(text, HasSubstr("3.00 MB"));
+  EXPECT_THAT(text, HasSubstr("1.50 kB"));
   EXPECT_THAT(text, HasSubstr("3 flaps; 1 recoveries"));
 }
 
@@ -111,12 +111,12 @@ TEST(Report, OddLinesAreCountedAndPassedOver) {
   Report report = digest(lines);
   EXPECT_EQ(report.malformed, 6u);
   EXPECT_FALSE(tables(report).empty());
-  EXPECT_TRUE(nlohmann::json::accept(as_json(report)));
+  EXPECT_EQ(as_json(report)["malformed"], report.malformed);
   EXPECT_EQ(digest({}).flaps.size(), 0u);
 }
 
 TEST(Report, JsonSaysTheSame) {
-  nlohmann::json json = nlohmann::json::parse(as_json(digest(a_job())));
+  nlohmann::json json = as_json(digest(a_job()));
   EXPECT_EQ(json["flaps"].size(), 3u);
   EXPECT_EQ(json["longest_stall_ms"], 312.5);
   EXPECT_EQ(json["rails"][0]["rtt_us"], 30.0);

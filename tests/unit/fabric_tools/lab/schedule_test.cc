@@ -5,6 +5,8 @@
 
 #include <stdexcept>
 
+#include "tests/unit/complaint.h"
+
 namespace megascale::lab {
 namespace {
 
@@ -12,13 +14,8 @@ using testing::HasSubstr;
 
 constexpr Shape kShape{.hosts = 2, .rails = 2, .ranks = 4};
 
-std::string complaint(const std::string& text) {
-  try {
-    parse_schedule(text, "f.toml", kShape);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "no complaint";
+std::string complaint_about(const std::string& text) {
+  return complaint([&] { parse_schedule(text, "f.toml", kShape); });
 }
 
 TEST(Schedule, ReadsEachKindOfFault) {
@@ -61,25 +58,26 @@ TEST(Schedule, AFileCanBeWaitedForByAll) {
 }
 
 TEST(Schedule, ComplaintsNameFileAndLine) {
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"drop\"\nat = -1\n"), HasSubstr("f.toml:3: `at` must be"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"drop\"\nat = nan\n"), HasSubstr("f.toml:3:"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"flood\"\n"), HasSubstr("f.toml:2: a fault's kind is"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"drop\"\nrail = 1\n"), HasSubstr("unknown key `rail`"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"drop\"\nrails = [2]\n"), HasSubstr("0 to 1 in this fabric"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"drop\"\nrails = []\n"), HasSubstr("empty"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"drop\"\nhosts = \"all\"\n"), HasSubstr("f.toml:3:"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"sigkill\"\nrank = 4\n"), HasSubstr("0 to 3"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"sigkill\"\n"), HasSubstr("lacks `rank`"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"kill\"\nfor = 1\n"), HasSubstr("takes no `for`"));
-  EXPECT_THAT(complaint("[[fault]]\nkind = \"blackhole_host\"\n"), HasSubstr("lacks `hosts`"));
-  EXPECT_THAT(complaint("[[fault]]\n"), HasSubstr("lacks `kind`"));
-  EXPECT_THAT(complaint("[fault]\nkind = \"drop\"\n"), HasSubstr("[[fault]]"));
-  EXPECT_THAT(complaint("[rotate]\nevery = 1\nfor = 1\nkinds = [\"drop\"]\n"),
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"drop\"\nat = -1\n"), HasSubstr("f.toml:3: `at` must be"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"drop\"\nat = nan\n"), HasSubstr("f.toml:3:"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"flood\"\n"), HasSubstr("f.toml:2: a fault's kind is"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"drop\"\nrail = 1\n"), HasSubstr("unknown key `rail`"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"drop\"\nrails = [2]\n"),
+              HasSubstr("0 to 1 in this fabric"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"drop\"\nrails = []\n"), HasSubstr("empty"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"drop\"\nhosts = \"all\"\n"), HasSubstr("f.toml:3:"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"sigkill\"\nrank = 4\n"), HasSubstr("0 to 3"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"sigkill\"\n"), HasSubstr("lacks `rank`"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"kill\"\nfor = 1\n"), HasSubstr("takes no `for`"));
+  EXPECT_THAT(complaint_about("[[fault]]\nkind = \"blackhole_host\"\n"), HasSubstr("lacks `hosts`"));
+  EXPECT_THAT(complaint_about("[[fault]]\n"), HasSubstr("lacks `kind`"));
+  EXPECT_THAT(complaint_about("[fault]\nkind = \"drop\"\n"), HasSubstr("[[fault]]"));
+  EXPECT_THAT(complaint_about("[rotate]\nevery = 1\nfor = 1\nkinds = [\"drop\"]\n"),
               HasSubstr("less than `every`"));
-  EXPECT_THAT(complaint("[rotate]\nkinds = [\"sigkill\"]\n"), HasSubstr("cannot be undone"));
-  EXPECT_THAT(complaint("[[fault]\n"), HasSubstr("f.toml:1:"));
-  EXPECT_THAT(complaint("\n[[["), HasSubstr("f.toml:2:"));
-  EXPECT_THAT(complaint(""), HasSubstr("neither"));
+  EXPECT_THAT(complaint_about("[rotate]\nkinds = [\"sigkill\"]\n"), HasSubstr("cannot be undone"));
+  EXPECT_THAT(complaint_about("[[fault]\n"), HasSubstr("f.toml:1:"));
+  EXPECT_THAT(complaint_about("\n[[["), HasSubstr("f.toml:2:"));
+  EXPECT_THAT(complaint_about(""), HasSubstr("neither"));
   EXPECT_THROW(read_schedule("/nonexistent/f.toml", kShape), std::invalid_argument);
 }
 

@@ -70,7 +70,7 @@ TEST(Statistics, TheTableIsAlignedAndNamesEveryRail) {
   const auto of_table0 = [](const std::string& row) { return row.starts_with("table0 "); };
   const auto row = std::find_if(rows.begin(), rows.end(), of_table0);
   ASSERT_NE(row, rows.end());
-  EXPECT_NE(row->find("1.5 GB"), std::string::npos) << *row;
+  EXPECT_NE(row->find("1.50 GB"), std::string::npos) << *row;
   EXPECT_NE(row->find("1234"), std::string::npos) << *row;
 }
 

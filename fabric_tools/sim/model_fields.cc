@@ -1,4 +1,4 @@
-#include "fabric_tools/sim/scenario_fields.h"
+#include "fabric_tools/sim/model_fields.h"
 
 #include <fmt/format.h>
 
