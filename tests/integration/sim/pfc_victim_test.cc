@@ -10,7 +10,8 @@ namespace {
 
 struct Seen {
   double early = 0, late = 0;  // Gb/s of payload that the victim gets: in 0 to 3 ms, in 5 to 20 ms
-  uint64_t pauses = 0;
+  uint64_t pauses = 0, dropped = 0;
+  double receiver = 0;  // the share of host 10's link that is used
 };
 
 // Hosts 0 to 3 on ToR A and 5 to 8 on ToR B send to host 10 on B; the victim from 4 on A to 11 on B shares
@@ -31,7 +32,8 @@ Seen victim_under(const std::string& preset) {
   Streams streams(flows, 1ms);
   const Result r = simulate(setup, streams);
   return {streams.goodput(0, Time{}, Time(3ms)).bits_per_second / 1e9,
-          streams.goodput(0, Time(5ms), Time(20ms)).bits_per_second / 1e9, r.pauses};
+          streams.goodput(0, Time(5ms), Time(20ms)).bits_per_second / 1e9, r.pauses, r.dropped,
+          r.ports[port_to(b.topology, 10)].utilisation};
 }
 
 void show_victim(const std::string& preset, const Seen& s, const std::string& expected) {
@@ -51,6 +53,8 @@ TEST(PfcVictim, Scenario6PausesAlone) {
   EXPECT_NEAR(s.early, expected, 0.1 * expected);
   EXPECT_NEAR(s.late, expected, 0.1 * expected);
   EXPECT_GT(s.pauses, 1000u);
+  EXPECT_EQ(s.dropped, 0u);
+  EXPECT_NEAR(s.receiver, 1, 0.01);
 }
 
 // ns-3's figures are of a run of unknown length from its beginning; 3 ms were chosen here because they

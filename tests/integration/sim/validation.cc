@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "fabric_tools/sim/preset.h"
+#include "fabric_tools/sim/routes.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 
 namespace megascale::sim {
@@ -20,7 +21,7 @@ Setup preset_on(const Topology& topology, const std::string& preset) {
 // There 2 x (332.8 + 3006) ns, and back 2 x (5.12 + 3006).
 Topology one_bottleneck(uint32_t nics, Rate rate) { return single_switch(nics, rate, Duration(3006)); }
 
-uint32_t port_to(const Topology& t, uint32_t nic) { return 2 * t.nics[nic].link + 1; }
+uint32_t port_to(const Topology& t, uint32_t nic) { return down_port(t.nics[nic].link); }
 
 PortSamples samples_of(const Setup& setup, const Result& result, uint32_t port, Duration from) {
   const auto series = std::find_if(result.series.begin(), result.series.end(),

@@ -24,7 +24,7 @@ struct PortSamples {
 PortSamples samples_of(const Setup&, const Result&, uint32_t port, Duration from);
 uint32_t port_to(const Topology&, uint32_t nic);  // the switch's port that leads to it, in Result::ports
 
-// Prints both, and keeps them in the test's report.
+// A line of the test's output, with both beside each other.
 void show(const std::string& what, double measured, const std::string& expected);
 
 }  // namespace megascale::sim

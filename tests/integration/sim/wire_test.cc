@@ -1,4 +1,4 @@
-// Scenario 1: one flow, to the picosecond what the wires allow; and the same bits again.
+// Scenario 1: one flow, to the picosecond what the wires allow. (The same bits again: a unit test.)
 #include <gtest/gtest.h>
 
 #include "tests/integration/sim/validation.h"
@@ -14,7 +14,12 @@ double ns_for(Bytes bytes) {
   const Topology t = fat_tree(8);
   Sends traffic({{0, 127, bytes}});
   const Result r = simulate(preset_on(t, "fixed"), traffic);
+  EXPECT_TRUE(r.finished);
   EXPECT_EQ(r.data_packets, 489u);
+  EXPECT_EQ(r.delivered, bytes);
+  EXPECT_DOUBLE_EQ(r.slowdown.max, 1);
+  EXPECT_EQ(r.queue.max, 0);
+  EXPECT_EQ(r.dropped + r.pauses + r.retransmitted + r.timeouts, 0u);
   return seconds(r.completion) * 1e9;
 }
 
@@ -31,24 +36,6 @@ TEST(Wire, Scenario1TheLastPacketIsShorter) {
   const double expected = 488 * kPacketTime + 1216 * 0.08 + kLinks + kSwitches, took = ns_for(2'000'000);
   show("scenario 1: 2 MB over 6 links, us", took / 1e3, "170.17");
   EXPECT_NEAR(took, expected, 1);
-}
-
-// With everything that draws lots: hashes, marks, jitter.
-TEST(Wire, Scenario1TheSameSeedReplaysBitByBit) {
-  const Topology t = fat_tree(8);
-  sim::Setup setup = preset_on(t, "dcqcn:connectx");
-  setup.model.hosts.jitter = 1us;
-  const auto replay = [&](uint64_t seed) {
-    setup.seed = seed;
-    Sends traffic(permutation(128, 200'000, 1));
-    return simulate(setup, traffic);
-  };
-  const Result first = replay(7), again = replay(7), other = replay(8);
-  EXPECT_EQ(first.digest, again.digest);
-  EXPECT_EQ(first.events, again.events);
-  EXPECT_EQ(first.completion, again.completion);
-  EXPECT_EQ(first.slowdowns, again.slowdowns);
-  EXPECT_NE(first.digest, other.digest);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "tests/unit/complaint.h"
 #include "tests/unit/fabric_tools/placement/small_fabric.h"
 
 namespace megascale {
@@ -20,13 +21,8 @@ nlohmann::ordered_json sample(const Topology& t) {
   return to_json({p, m, in_order(t, {5, 2}, 2, p)});
 }
 
-std::string complaint(const Topology& t, const std::string& text) {
-  try {
-    parse_placement(text, "p.json", t);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+std::string document_complaint(const Topology& t, const std::string& text) {
+  return complaint([&] { parse_placement(text, "p.json", t); });
 }
 
 TEST(PlacementDocument, ReadsWhatItWrote) {
@@ -52,29 +48,29 @@ TEST(PlacementDocument, GivesEachRankItsRail) {
 
 TEST(PlacementDocument, NamesWhatIsWrong) {
   const Topology t = small_fabric();
-  EXPECT_THAT(complaint(t, "{"), HasSubstr("p.json: this is no JSON object"));
-  EXPECT_THAT(complaint(t, "{}"), HasSubstr("this is no placement"));
+  EXPECT_THAT(document_complaint(t, "{"), HasSubstr("p.json: this is no JSON object"));
+  EXPECT_THAT(document_complaint(t, "{}"), HasSubstr("this is no placement"));
   auto json = sample(t);
   json["version"] = 2;
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("another version"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("another version"));
   json = sample(t), json["hosts"][0] = "stranger";
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("host `stranger` is not in the topology small"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("host `stranger` is not in the topology small"));
   json = sample(t), json["hosts"][0] = json["hosts"][1];
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("in the list twice"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("in the list twice"));
   json = sample(t), json["hosts"] = nlohmann::json::array({"host-1"});
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("need 2 hosts"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("need 2 hosts"));
   json = sample(t), json["parallel"]["tensor"] = 0;
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`tensor` must be a number, 1 to"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("`tensor` must be a number, 1 to"));
   // 2^64 ranks in hosts of 2^22.
   json = sample(t), json["gpus_per_host"] = 1 << 22;
   json["parallel"] = {{"tensor", 1 << 22}, {"pipeline", 1 << 21}, {"data", 1 << 21}};
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`tensor` must be a number, 1 to 65536"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("`tensor` must be a number, 1 to 65536"));
   json = sample(t), json["parallel"]["data"] = -1.5;
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`data` must be a whole number"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("`data` must be a whole number"));
   json = sample(t), json["model"].erase("layers");
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`layers` is missing"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("`layers` is missing"));
   json = sample(t), json["model"]["flops"] = "fast";
-  EXPECT_THAT(complaint(t, json.dump()), HasSubstr("`flops` must be a number"));
+  EXPECT_THAT(document_complaint(t, json.dump()), HasSubstr("`flops` must be a number"));
   EXPECT_THROW(read_placement("/nonexistent.json", t), std::invalid_argument);
 }
 

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <set>
-#include <stdexcept>
 
 #include "fabric_tools/placement/formats.h"
+#include "tests/unit/complaint.h"
 #include "tests/unit/fabric_tools/placement/small_fabric.h"
 
 namespace megascale {
@@ -19,14 +19,9 @@ using testing::HasSubstr;
 uint32_t set_of(const Topology& t, uint32_t host) { return t.tor_of(t.hosts[host].first_nic).set; }
 uint32_t pod_of(const Topology& t, uint32_t host) { return t.tor_of(t.hosts[host].first_nic).pod; }
 
-std::string complaint(const Parallel& p, uint32_t gpus, const std::vector<uint32_t>& hosts = {}) {
+std::string job_complaint(const Parallel& p, uint32_t gpus, const std::vector<uint32_t>& hosts = {}) {
   const Topology t = small_fabric();
-  try {
-    place(t, hosts, gpus, p);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return complaint([&] { place(t, hosts, gpus, p); });
 }
 
 TEST(Placement, EveryHostOnceAndTensorRanksInsideOne) {
@@ -106,12 +101,13 @@ TEST(Placement, MoreGpusThanNicsShareThem) {
 }
 
 TEST(Placement, SaysWhyAJobDoesNotFit) {
-  EXPECT_THAT(complaint({.tensor = 4}, 2), HasSubstr("would leave its host"));
-  EXPECT_THAT(complaint({.tensor = 2, .data = 9}, 2), HasSubstr("need 9 hosts with 2 GPUs, and there are 8"));
-  EXPECT_THAT(complaint({.tensor = 1, .data = 3}, 2), HasSubstr("no multiple of the 2 GPUs"));
-  EXPECT_THAT(complaint({.tensor = 2}, 2, {1, 1}), HasSubstr("host-2 is in the list twice"));
-  EXPECT_THAT(complaint({.tensor = 0}, 2), HasSubstr("at least 1"));
-  EXPECT_THAT(complaint({.tensor = 1}, 0), HasSubstr("at least one GPU"));
+  EXPECT_THAT(job_complaint({.tensor = 4}, 2), HasSubstr("would leave its host"));
+  EXPECT_THAT(job_complaint({.tensor = 2, .data = 9}, 2),
+              HasSubstr("need 9 hosts with 2 GPUs, and there are 8"));
+  EXPECT_THAT(job_complaint({.tensor = 1, .data = 3}, 2), HasSubstr("no multiple of the 2 GPUs"));
+  EXPECT_THAT(job_complaint({.tensor = 2}, 2, {1, 1}), HasSubstr("host-2 is in the list twice"));
+  EXPECT_THAT(job_complaint({.tensor = 0}, 2), HasSubstr("at least 1"));
+  EXPECT_THAT(job_complaint({.tensor = 1}, 0), HasSubstr("at least one GPU"));
 }
 
 TEST(Formats, ListHostsInOrderOfRanks) {

@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <optional>
-#include <stdexcept>
 
 #include "fabric_tools/sim/path.h"
+#include "tests/unit/complaint.h"
 #include "tests/unit/fabric_tools/sim/networks.h"
 
 namespace megascale::sim {
@@ -133,12 +133,7 @@ TEST(Faults, WhatNothingIsCalledIsRefused) {
   const auto refuses = [&](Fault fault, const char* why) {
     sim::Setup setup = plain(t);
     setup.model.faults = {fault};
-    try {
-      run(setup, {{0, 1, 1}});
-      ADD_FAILURE() << why;
-    } catch (const std::invalid_argument& e) {
-      EXPECT_THAT(e.what(), HasSubstr(why));
-    }
+    EXPECT_THAT(complaint([&] { run(setup, {{0, 1, 1}}); }), HasSubstr(why));
   };
   refuses(fault(0s, std::nullopt, "left", "middle"), "nothing has the name 'middle'");
   refuses(fault(0s, std::nullopt, "7"), "by number, 0 to 1");

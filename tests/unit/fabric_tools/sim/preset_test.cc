@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "tests/unit/complaint.h"
 #include "tests/unit/transport/base/scratch.h"
 
 namespace megascale::sim {
@@ -22,13 +23,8 @@ namespace fs = std::filesystem;
 class Presets : public ::testing::Test {
  protected:
   void write(const std::string& name, const std::string& text) const { scratch_.write(name + ".toml", text); }
-  std::string error_of(const std::string& name) const {
-    try {
-      load_preset(name, folder_);
-    } catch (const std::invalid_argument& error) {
-      return error.what();
-    }
-    return "no error";
+  std::string complaint_about(const std::string& name) const {
+    return complaint([&] { load_preset(name, folder_); });
   }
   const Scratch scratch_;
   const std::string folder_ = scratch_.path("");
@@ -99,10 +95,11 @@ TEST(ShippedPresets, OneParameterCanBeReplacedInTheName) {
 TEST_F(Presets, AnUnknownNameIsAnsweredWithThoseThatThereAre) {
   write("swift", "");
   write("dcqcn-paper", "");
-  EXPECT_THAT(error_of("dcqcn:papre"), AllOf(HasSubstr("dcqcn:papre"), HasSubstr("dcqcn-paper, swift")));
-  EXPECT_THAT(error_of("../swift"), HasSubstr("no preset"));
-  EXPECT_THAT(error_of(""), HasSubstr("no preset"));
-  EXPECT_THAT(error_of("/nowhere/at/all.toml"), HasSubstr("cannot be read"));
+  EXPECT_THAT(complaint_about("dcqcn:papre"),
+              AllOf(HasSubstr("dcqcn:papre"), HasSubstr("dcqcn-paper, swift")));
+  EXPECT_THAT(complaint_about("../swift"), HasSubstr("no preset"));
+  EXPECT_THAT(complaint_about(""), HasSubstr("no preset"));
+  EXPECT_THAT(complaint_about("/nowhere/at/all.toml"), HasSubstr("cannot be read"));
 }
 
 TEST_F(Presets, QuantitiesHaveUnitsAndPlainNumbersCountInTheParametersOwn) {
@@ -154,15 +151,15 @@ TEST_F(Presets, WhatIsWrongIsNamedWithFileAndLine) {
   };
   for (const auto& [text, wanted] : cases) {
     write("wrong", text);
-    for (const std::string& part : wanted) EXPECT_THAT(error_of("wrong"), HasSubstr(part)) << text;
+    for (const std::string& part : wanted) EXPECT_THAT(complaint_about("wrong"), HasSubstr(part)) << text;
   }
 }
 
 TEST_F(Presets, AFileThatIsNoPresetIsRefused) {
   write("large", std::string(2 << 20, '#'));
-  EXPECT_THAT(error_of("large"), HasSubstr("1 MiB"));
+  EXPECT_THAT(complaint_about("large"), HasSubstr("1 MiB"));
   fs::create_directory(fs::path(folder_) / "folder.toml");
-  EXPECT_THAT(error_of((fs::path(folder_) / "folder.toml").string()), HasSubstr("cannot be read"));
+  EXPECT_THAT(complaint_about((fs::path(folder_) / "folder.toml").string()), HasSubstr("cannot be read"));
 }
 
 }  // namespace

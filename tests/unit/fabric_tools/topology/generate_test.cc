@@ -9,6 +9,7 @@
 
 #include "fabric_tools/topology/check.h"
 #include "fabric_tools/topology/reach.h"
+#include "tests/unit/complaint.h"
 
 namespace megascale {
 namespace {
@@ -43,13 +44,8 @@ std::vector<Degrees> degrees(const Topology& t) {
   return all;
 }
 
-std::string complaint(const ClosShape& shape) {
-  try {
-    build_clos(shape);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+std::string clos_complaint(const ClosShape& shape) {
+  return complaint([&] { build_clos(shape); });
 }
 
 TEST(Clos, HasAsMuchBandwidthUpAsDownInEachTier) {
@@ -121,38 +117,38 @@ TEST(Clos, RailsThatDoNotMeetHaveNoWayBetweenThem) {
 TEST(Clos, RefusesNumbersThatDoNotFitTogether) {
   ClosShape s = small_clos();
   s.hosts = 9;
-  EXPECT_THAT(complaint(s), HasSubstr("9 hosts are no multiple of the 2"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("9 hosts are no multiple of the 2"));
   s = small_clos();
   s.tiers[0].ports = 1;
-  EXPECT_THAT(complaint(s), HasSubstr("need 2 ports of a switch, which has 1"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("need 2 ports of a switch, which has 1"));
   s = small_clos();
   s.tiers[1].ports = 15;
-  EXPECT_THAT(complaint(s), HasSubstr("tier `agg`: 8 cables down"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("tier `agg`: 8 cables down"));
   s = small_clos();
   s.tiers[1].groups = 3;
-  EXPECT_THAT(complaint(s), HasSubstr("4 groups below are no multiple of 3"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("4 groups below are no multiple of 3"));
   s = small_clos();
   s.tiers[2].groups = 1;
-  EXPECT_THAT(complaint(s), HasSubstr("the top one, but joins 1 of the 2"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("the top one, but joins 1 of the 2"));
   s = small_clos();
   s.tiers[2].switches = 3;
-  EXPECT_THAT(complaint(s), HasSubstr("cannot be spread evenly over 3"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("cannot be spread evenly over 3"));
   s = small_clos();
   s.tiers[2].up = 1;
-  EXPECT_THAT(complaint(s), HasSubstr("no cables go up"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("no cables go up"));
   s = small_clos();
   s.tiers[1].up = 0;
-  EXPECT_THAT(complaint(s), HasSubstr("needs `up`"));
+  EXPECT_THAT(clos_complaint(s), HasSubstr("needs `up`"));
 }
 
 TEST(Clos, IsRefusedByAnEstimateWhenItWouldNotFitIntoMemory) {
   ClosShape shape = small_clos();
   shape.hosts = 1'000'000'000;
-  EXPECT_THAT(complaint(shape), HasSubstr("GB of memory"));
+  EXPECT_THAT(clos_complaint(shape), HasSubstr("GB of memory"));
   shape = small_clos();
   shape.tiers[1].up = shape.tiers[1].ports = 65'536;  // 2 pods x 1 x 65,536 cores, and as many above
   shape.tiers.insert(shape.tiers.begin() + 2, shape.tiers[1]);
-  EXPECT_THAT(complaint(shape), HasSubstr("GB of memory"));
+  EXPECT_THAT(clos_complaint(shape), HasSubstr("GB of memory"));
 }
 
 TEST(FatTree, HasTheCountsOfThePaper) {

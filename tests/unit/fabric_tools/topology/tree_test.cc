@@ -1,11 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "fabric_tools/topology/reach.h"
 #include "fabric_tools/topology/read.h"
 #include "fabric_tools/topology/write.h"
+#include "tests/unit/complaint.h"
 
 namespace megascale {
 namespace {
@@ -20,21 +19,11 @@ SwitchName=spine Switches=leaf[1-2]   # top
 )";
 
 std::string slurm_complaint(const std::string& text, const Assumed& assumed = {}) {
-  try {
-    read_topology_slurm(text, "topology.conf", assumed);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return complaint([&] { read_topology_slurm(text, "topology.conf", assumed); });
 }
 
 std::string topograph_complaint(const std::string& text) {
-  try {
-    read_topology_topograph(text, "graph.json", {});
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
+  return complaint([&] { read_topology_topograph(text, "graph.json", {}); });
 }
 
 std::vector<std::string> host_names(const Topology& t) {

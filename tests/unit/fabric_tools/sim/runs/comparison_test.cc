@@ -10,10 +10,11 @@
 #include <nlohmann/json.hpp>
 
 #include "fabric_tools/sim/runs/html.h"
-#include "fabric_tools/sim/runs/html_plot.h"
 #include "fabric_tools/sim/runs/summary.h"
 #include "fabric_tools/sim/runs/table.h"
 #include "fabric_tools/topology/write.h"
+#include "tests/unit/complaint.h"
+#include "tests/unit/fabric_tools/sim/runs/well_formed.h"
 #include "tests/unit/fabric_tools/sim/traffic/fake_wire.h"
 
 namespace megascale::sim {
@@ -146,12 +147,7 @@ TEST_F(Compare, BadInputIsRefusedBeforeAnythingRuns) {
 TEST_F(Compare, TrafficThatCannotBeSentIsRefusedBeforeAnythingRuns) {
   const auto refused = [&](const char* traffic, const char* why) {
     matrix_.traffic = {"permutation:100KB:within=rail", traffic};
-    try {
-      prepare(matrix_, never_);
-      ADD_FAILURE() << why;
-    } catch (const std::invalid_argument& error) {
-      EXPECT_THAT(error.what(), AllOf(HasSubstr(traffic), HasSubstr(why)));
-    }
+    EXPECT_THAT(complaint([&] { prepare(matrix_, never_); }), AllOf(HasSubstr(traffic), HasSubstr(why)));
   };
   matrix_.scenario.settings = {{"hosts.payload", "64"}};
   refused("flow:1TB", "2^32");
@@ -167,12 +163,8 @@ TEST_F(Compare, TrafficThatCannotBeSentIsRefusedBeforeAnythingRuns) {
 TEST_F(Compare, WhatCannotBeSimulatedIsRefusedBeforeAnythingRuns) {
   const auto refused = [&](Scenario scenario, const char* why) {
     matrix_.scenario = std::move(scenario);
-    try {
-      prepare(matrix_, never_);
-      ADD_FAILURE() << why;
-    } catch (const std::invalid_argument& error) {
-      EXPECT_THAT(error.what(), AllOf(HasSubstr("small, permutation:100KB, full: "), HasSubstr(why)));
-    }
+    EXPECT_THAT(complaint([&] { prepare(matrix_, never_); }),
+                AllOf(HasSubstr("small, permutation:100KB, full: "), HasSubstr(why)));
   };
   refused({.limit = 0s}, "limit");
   refused({.settings = {{"switches.pfc.headroom", "1KB"}}}, "headroom of 1000 bytes is not safe");
@@ -217,28 +209,6 @@ TEST_F(Compare, TheSummaryOfOneRun) {
                     HasSubstr("slowdown"), HasSubstr("tier"), HasSubstr("pauses"), Not(HasSubstr("nan"))));
 }
 
-// Tags that open are closed, in their order; what stands between is escaped.
-void expect_well_formed(const std::string& text) {
-  std::vector<std::string> open;
-  for (size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at + 1)) {
-    const size_t end = text.find('>', at);
-    ASSERT_NE(end, std::string::npos);
-    const std::string tag = text.substr(at + 1, end - at - 1);
-    ASSERT_EQ(tag.find('<'), std::string::npos) << tag;
-    if (tag[0] == '!' || tag.ends_with('/')) continue;
-    const std::string name =
-        tag.substr(tag[0] == '/' ? 1 : 0, tag.find_first_of(" \n") - (tag[0] == '/' ? 1 : 0));
-    if (tag[0] != '/') {
-      open.push_back(name);
-    } else {
-      ASSERT_FALSE(open.empty());
-      ASSERT_EQ(open.back(), name) << "at " << at;
-      open.pop_back();
-    }
-  }
-  EXPECT_TRUE(open.empty());
-}
-
 TEST_F(Compare, TheReportIsOneWellFormedFileThatNeedsNothingElse) {
   matrix_.samples = 50;
   const std::string text = html(compared(2));
@@ -248,37 +218,6 @@ TEST_F(Compare, TheReportIsOneWellFormedFileThatNeedsNothingElse) {
                           HasSubstr("prefers-color-scheme: dark"), HasSubstr("<table>")));
   EXPECT_THAT(text, AllOf(Not(HasSubstr("http:")), Not(HasSubstr("https:")), Not(HasSubstr("nan")),
                           Not(HasSubstr("inf,"))));
-}
-
-TEST(Plot, NamesAreEscaped) {
-  const std::string svg = plot({"a<b & \"c\"", "x", "y"}, {{0, "<script>", {{0, 1}, {1, 2}}}});
-  expect_well_formed(svg);
-  EXPECT_THAT(svg, AllOf(HasSubstr("a&lt;b &amp; &quot;c&quot;"), Not(HasSubstr("<script>"))));
-}
-
-TEST(Plot, EmptyAndFlatCurvesHaveAxesToo) {
-  for (const std::vector<Curve>& curves :
-       {std::vector<Curve>{}, {{0, "flat", {{0, 0}, {0, 0}}}}, {{0, "one", {{1, 1}}}}}) {
-    for (bool log : {false, true}) {
-      const std::string svg = plot({"t", "x", "y", log, log ? 1.0 : 0.0}, curves);
-      expect_well_formed(svg);
-      EXPECT_THAT(svg, AllOf(Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
-    }
-  }
-  expect_well_formed(heat_map("none", {{"row", {}}}));
-}
-
-TEST(Plot, TicksAreRound) {
-  EXPECT_THAT(ticks(0, 100, 5), testing::ElementsAre(0, 20, 40, 60, 80, 100));
-  EXPECT_THAT(ticks(0, 7, 5), testing::ElementsAre(0, 2, 4, 6));
-  EXPECT_EQ(ticks(3, 3, 5).size(), 1u);
-}
-
-TEST(Columns, TheMedianIsTheMiddleOne) {
-  EXPECT_EQ(spread_of({3, 1, 2}).median, 2);
-  EXPECT_EQ(spread_of({4, 1, 2, 3}).median, 2.5);
-  EXPECT_EQ(spread_of({4, NAN, 2}).least, 2);
-  EXPECT_TRUE(std::isnan(spread_of({NAN}).median));
 }
 
 }  // namespace
