@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "fabric_tools/topology/bounds.h"
-#include "transport/base/quantity.h"
-
 namespace megascale {
 
 std::optional<std::string> plain_text_of(const toml::node& node) {
@@ -55,24 +52,6 @@ uint32_t TomlFields::count(std::string_view key, uint32_t least, uint32_t most,
   if (!value || *value < int64_t{least} || *value > int64_t{most})
     fail(*node, fmt::format("`{}` must be a whole number, {} to {}", key, least, most));
   return static_cast<uint32_t>(*value);
-}
-
-Rate TomlFields::rate(std::string_view key, std::optional<Rate> fallback) const {
-  const toml::node* node = find(key, !fallback);
-  if (!node) return *fallback;
-  const std::optional<Rate> value = parse_rate(node->value_or(std::string()));
-  if (!node->is_string() || !value || !is_allowed(*value))
-    fail(*node, fmt::format("`{}` must be a rate in bits per second, \"1M\" to \"100T\", as \"200G\"", key));
-  return *value;
-}
-
-Duration TomlFields::delay(std::string_view key, std::optional<Duration> fallback) const {
-  const toml::node* node = find(key, !fallback);
-  if (!node) return *fallback;
-  const std::optional<Duration> value = parse_duration(node->value_or(std::string()));
-  if (!node->is_string() || !value || !is_allowed(*value))
-    fail(*node, fmt::format("`{}` must be a time, \"0s\" to \"1s\", as \"500ns\" or \"1us\"", key));
-  return *value;
 }
 
 bool TomlFields::yes(std::string_view key, bool fallback) const {

@@ -26,8 +26,6 @@ class TomlFields {
   std::string text(std::string_view key, std::optional<std::string> fallback = {}) const;
   uint32_t count(std::string_view key, uint32_t least, uint32_t most,
                  std::optional<uint32_t> fallback = {}) const;
-  Rate rate(std::string_view key, std::optional<Rate> fallback = {}) const;  // "200G": 1M to 100T bit/s
-  Duration delay(std::string_view key, std::optional<Duration> fallback = {}) const;  // "500ns": 0 to 1s
   bool yes(std::string_view key, bool fallback) const;
 
   // The table `key` in this one; the tables of the array `key`, none when it is absent.

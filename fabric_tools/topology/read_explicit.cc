@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "fabric_tools/topology/bounds.h"
+#include "fabric_tools/topology/fields.h"
 #include "fabric_tools/topology/sets.h"
-#include "fabric_tools/toml_fields.h"
 
 namespace megascale {
 namespace {
@@ -38,7 +38,7 @@ class Explicit {
   }
 
   void add_host(const toml::table& table) {
-    const TomlFields f(table, source_, "[[host]]", {"name", "nics"});
+    const TopologyFields f(table, source_, "[[host]]", {"name", "nics"});
     const auto host = static_cast<uint32_t>(t_.hosts.size());
     const uint32_t nics = f.count("nics", 1, kMostRails, 1);
     t_.hosts.push_back({f.text("name"), static_cast<uint32_t>(t_.nics.size()), nics});
@@ -51,7 +51,7 @@ class Explicit {
   }
 
   void add_switch(const toml::table& table) {
-    const TomlFields f(table, source_, "[[switch]]", {"name", "tier", "set", "pod"});
+    const TopologyFields f(table, source_, "[[switch]]", {"name", "tier", "set", "pod"});
     const Switch s{f.text("name"), f.count("tier", 0, kMostTiers - 1, 0),
                    f.has("set") ? f.count("set", 0, kMostGroups) : kNone,
                    f.has("pod") ? f.count("pod", 0, kMostGroups) : kNone};
@@ -60,12 +60,12 @@ class Explicit {
     t_.switches.push_back(s);
   }
 
-  void add_end(const TomlFields& f, const std::string& name, End end) {
+  void add_end(const TopologyFields& f, const std::string& name, End end) {
     if (!ends_.emplace(name, end).second) f.fail(fmt::format("the name `{}` is given twice", name));
   }
 
   void add_link(const toml::table& table) {
-    const TomlFields f(table, source_, "[[link]]", {"low", "high", "rate", "delay", "cables"});
+    const TopologyFields f(table, source_, "[[link]]", {"low", "high", "rate", "delay", "cables"});
     const Link link{end(f, "low"), end(f, "high"), f.rate("rate"), f.delay("delay")};
     if (link.high.kind == End::Kind::kNic)
       f.fail("`high` must be a switch; a NIC is the low end of its link");
@@ -79,7 +79,7 @@ class Explicit {
     t_.links.insert(t_.links.end(), cables, link);
   }
 
-  End end(const TomlFields& f, const char* key) const {
+  End end(const TopologyFields& f, const char* key) const {
     const std::string name = f.text(key);
     const auto at = ends_.find(name);
     if (at == ends_.end())
@@ -88,7 +88,7 @@ class Explicit {
   }
 
   const std::string& source_;
-  const TomlFields document_;
+  const TopologyFields document_;
   Topology t_;
   std::unordered_map<std::string, End> ends_;
 };

@@ -5,10 +5,10 @@
 
 #include "fabric_tools/topology/bounds.h"
 #include "fabric_tools/topology/check.h"
+#include "fabric_tools/topology/fields.h"
 #include "fabric_tools/topology/generate.h"
 #include "fabric_tools/topology/read.h"
 #include "fabric_tools/topology/read_explicit.h"
-#include "fabric_tools/toml_fields.h"
 
 namespace megascale {
 namespace {
@@ -17,8 +17,8 @@ constexpr uint32_t kMostHosts = 2'000'000'000;  // that they also fit into memor
 constexpr uint32_t kMostPorts = 65'536;
 
 TierShape read_tier(const toml::table& table, const std::string& source, uint32_t i, size_t tiers) {
-  const TomlFields f(table, source, "[[tier]]",
-                     {"name", "ports", "split", "rate", "delay", "groups", "up", "switches"});
+  const TopologyFields f(table, source, "[[tier]]",
+                         {"name", "ports", "split", "rate", "delay", "groups", "up", "switches"});
   if (i == 0 && (f.has("groups") || f.has("switches")))
     f.fail("the first [[tier]] is the ToRs: no `groups` or `switches`, hosts.per_set and hosts.nics say it");
   const bool top = i + 1 == tiers;
@@ -35,8 +35,8 @@ TierShape read_tier(const toml::table& table, const std::string& source, uint32_
 }
 
 Topology read_clos(const toml::table& document, const std::string& source, bool rails_meet) {
-  const TomlFields f(document, source, "the document", {"kind", "name", "hosts", "tier"});
-  const TomlFields hosts(f.table("hosts"), source, "[hosts]", {"count", "nics", "per_set", "prefix"});
+  const TopologyFields f(document, source, "the document", {"kind", "name", "hosts", "tier"});
+  const TopologyFields hosts(f.table("hosts"), source, "[hosts]", {"count", "nics", "per_set", "prefix"});
   ClosShape shape{.name = f.text("name", rails_meet ? "clos" : "rail-only"),
                   .host_prefix = hosts.text("prefix", "host"),
                   .hosts = hosts.count("count", 1, kMostHosts),
@@ -53,7 +53,7 @@ Topology read_clos(const toml::table& document, const std::string& source, bool 
 }
 
 Topology read_fat_tree(const toml::table& document, const std::string& source) {
-  const TomlFields f(document, source, "a fat_tree", {"kind", "name", "k", "rate", "delay", "prefix"});
+  const TopologyFields f(document, source, "a fat_tree", {"kind", "name", "k", "rate", "delay", "prefix"});
   ClosShape shape = fat_tree(f.count("k", 2, 1024), f.rate("rate"), f.delay("delay"));
   shape.name = f.text("name", shape.name);
   shape.host_prefix = f.text("prefix", "host");
@@ -61,9 +61,9 @@ Topology read_fat_tree(const toml::table& document, const std::string& source) {
 }
 
 Topology read_leaf_spine(const toml::table& document, const std::string& source) {
-  const TomlFields f(document, source, "a leaf_spine",
-                     {"kind", "name", "prefix", "hosts", "per_leaf", "spines", "cables", "host_rate", "rate",
-                      "host_delay", "delay"});
+  const TopologyFields f(document, source, "a leaf_spine",
+                         {"kind", "name", "prefix", "hosts", "per_leaf", "spines", "cables", "host_rate",
+                          "rate", "host_delay", "delay"});
   const uint32_t spines = f.count("spines", 1, kMostPorts), cables = f.count("cables", 1, 256, 1);
   const ClosShape shape{.name = f.text("name", "leaf-spine"),
                         .host_prefix = f.text("prefix", "host"),
@@ -83,8 +83,8 @@ Topology read_leaf_spine(const toml::table& document, const std::string& source)
 }
 
 Topology read_single_switch(const toml::table& document, const std::string& source) {
-  const TomlFields f(document, source, "a single_switch",
-                     {"kind", "name", "prefix", "hosts", "rate", "delay"});
+  const TopologyFields f(document, source, "a single_switch",
+                         {"kind", "name", "prefix", "hosts", "rate", "delay"});
   const uint32_t hosts = f.count("hosts", 1, kMostPorts);
   return build_clos({.name = f.text("name", "single-switch"),
                      .host_prefix = f.text("prefix", "host"),
@@ -97,8 +97,9 @@ Topology read_single_switch(const toml::table& document, const std::string& sour
 }
 
 Topology read_dumbbell(const toml::table& document, const std::string& source) {
-  const TomlFields f(document, source, "a dumbbell",
-                     {"kind", "name", "prefix", "left", "right", "host_rate", "rate", "host_delay", "delay"});
+  const TopologyFields f(
+      document, source, "a dumbbell",
+      {"kind", "name", "prefix", "left", "right", "host_rate", "rate", "host_delay", "delay"});
   return build_dumbbell({.name = f.text("name", "dumbbell"),
                          .host_prefix = f.text("prefix", "host"),
                          .left = f.count("left", 1, kMostPorts),

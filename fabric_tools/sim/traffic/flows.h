@@ -14,21 +14,18 @@ struct Flow {
   Time at{};
 };
 
-class Flows : public Workload {
+class Flows : public Counted {
  public:
   // `flow_of(i)` for i below `count`; nothing is stored, since an all-to-all has n² of them.
-  Flows(uint64_t count, std::function<Flow(uint64_t)> flow_of)
-      : count_(count), flow_of_(std::move(flow_of)) {}
+  Flows(uint64_t count, std::function<Flow(uint64_t)> flow_of) : flow_of_(std::move(flow_of)) {
+    count_ = count;
+  }
 
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
-  bool finished() const override { return done_ == count_; }
-  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
   uint64_t connections() const override { return count_; }
-  double messages() const override { return static_cast<double>(count_); }
 
  private:
-  uint64_t count_, done_ = 0;
   std::function<Flow(uint64_t)> flow_of_;
 };
 

@@ -9,17 +9,14 @@
 
 namespace megascale::sim {
 
-class Pipeline : public Workload {
+class Pipeline : public Counted {
  public:
   // Each group is one pipeline: a NIC for each stage, two or more. `forward`: time of a forward pass.
   Pipeline(const Groups&, Bytes activations, uint32_t micro_batches, Duration forward);
 
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
-  bool finished() const override { return done_ == count_; }
-  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
   uint64_t connections() const override { return connections_; }
-  double messages() const override { return static_cast<double>(count_); }
 
  private:
   struct Stage {
@@ -35,7 +32,7 @@ class Pipeline : public Workload {
   Bytes bytes_;
   uint32_t micro_batches_;
   Duration forward_;
-  uint64_t count_ = 0, done_ = 0, connections_ = 0;
+  uint64_t connections_ = 0;
   std::vector<Stage> stages_;  // of one pipeline after the other
 };
 

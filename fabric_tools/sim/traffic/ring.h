@@ -13,17 +13,14 @@ namespace megascale::sim {
 // differ by a byte where the buffer does not divide.
 Bytes ring_chunk(Bytes buffer, uint32_t size, uint32_t place, uint32_t step);
 
-class Ring : public Workload {
+class Ring : public Counted {
  public:
   // `rounds`: 2 for an all-reduce, 1 for the others. Every group has two NICs or more.
   Ring(const Groups&, Bytes buffer, uint32_t rounds);
 
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
-  bool finished() const override { return done_ == count_; }
-  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
   uint64_t connections() const override { return ranks_.size(); }
-  double messages() const override { return static_cast<double>(count_); }
 
  private:
   struct Rank {
@@ -37,7 +34,6 @@ class Ring : public Workload {
 
   Bytes buffer_;
   uint32_t rounds_;
-  uint64_t count_ = 0, done_ = 0;
   std::vector<Rank> ranks_;
 };
 

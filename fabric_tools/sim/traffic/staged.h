@@ -8,16 +8,13 @@
 
 namespace megascale::sim {
 
-class StagedAllToAll : public Workload {
+class StagedAllToAll : public Counted {
  public:
   StagedAllToAll(const Groups&, Bytes a_pair);
 
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
-  bool finished() const override { return done_ == count_; }
-  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
   uint64_t connections() const override { return ranks_.size(); }
-  double messages() const override { return static_cast<double>(count_); }
 
  private:
   struct Rank {
@@ -31,7 +28,6 @@ class StagedAllToAll : public Workload {
   uint32_t after(uint32_t rank, uint32_t steps) const;  // r + steps, around its group
 
   Bytes bytes_;
-  uint64_t count_ = 0, done_ = 0;
   std::vector<Rank> ranks_;
 };
 

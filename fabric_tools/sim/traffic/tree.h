@@ -10,16 +10,13 @@
 
 namespace megascale::sim {
 
-class TreeAllReduce : public Workload {
+class TreeAllReduce : public Counted {
  public:
   TreeAllReduce(const Groups&, Bytes buffer, Bytes chunk);
 
   void begin(Wire&) override;
   void delivered(Wire&, const Delivery&) override;
-  bool finished() const override { return done_ == count_; }
-  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
   uint64_t connections() const override;
-  double messages() const override { return static_cast<double>(count_); }
 
  private:
   static constexpr uint32_t kNobody = UINT32_MAX;
@@ -40,7 +37,6 @@ class TreeAllReduce : public Workload {
   uint64_t chunks(const Node&) const;
 
   Bytes buffer_, chunk_;
-  uint64_t count_ = 0, done_ = 0;
   std::vector<Node> nodes_;
 };
 

@@ -19,4 +19,15 @@ class Workload : public Traffic {
   virtual std::optional<Rate> victim_goodput() const { return {}; }
 };
 
+// It is over when so many messages were delivered.
+class Counted : public Workload {
+ public:
+  bool finished() const override { return done_ == count_; }
+  double progress() const override { return static_cast<double>(done_) / static_cast<double>(count_); }
+  double messages() const override { return static_cast<double>(count_); }
+
+ protected:
+  uint64_t count_ = 0, done_ = 0;
+};
+
 }  // namespace megascale::sim
