@@ -40,7 +40,7 @@ BarreController::BarreController(std::shared_ptr<const BarreConstants> constants
 
 Rate BarreController::rate() const {
   const double rate = overrun_ ? rate_ * c_->overrun_factor : rate_;
-  return rate < path_.bits_per_second() ? Rate{rate} : path_.line_rate();
+  return path_.at_most_line_rate(rate);
 }
 
 // The inflight monitor. A packet of slack: what was just handed to the port has not left it. The paper ends

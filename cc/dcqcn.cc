@@ -58,7 +58,7 @@ DcqcnController::DcqcnController(std::shared_ptr<const DcqcnConstants> constants
       alpha_(c_->initial_alpha) {}
 
 Rate DcqcnController::rate() const {
-  return current_ < path_.bits_per_second() ? Rate{current_} : path_.line_rate();
+  return path_.at_most_line_rate(current_);
 }
 
 void DcqcnController::sent(Time, Bytes bytes, Bytes) {

@@ -84,7 +84,7 @@ void HpccController::timeout(Time) {
 
 Rate HpccController::rate() const {
   const double bits = window_ * 8e9 / path_.base_rtt();
-  return bits < path_.bits_per_second() ? Rate{bits} : path_.line_rate();
+  return path_.at_most_line_rate(bits);
 }
 
 Algorithm hpcc_algorithm() {

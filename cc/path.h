@@ -30,6 +30,7 @@ class Path {
   // What to answer for "as fast as the port": as it was told, for an unknown port must not be held to a
   // guess.
   Rate line_rate() const { return known(line_rate_) ? line_rate_ : Rate::unlimited(); }
+  Rate at_most_line_rate(double bits) const { return bits < bits_per_second() ? Rate{bits} : line_rate(); }
 
   // The least RTT measured stands for a base RTT that nobody told.
   void measured(Duration rtt) {

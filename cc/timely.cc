@@ -48,7 +48,7 @@ TimelyController::TimelyController(std::shared_ptr<const TimelyConstants> consta
       rate_(path_.bits_per_second()) {}
 
 Rate TimelyController::rate() const {
-  return rate_ < path_.bits_per_second() ? Rate{rate_} : path_.line_rate();
+  return path_.at_most_line_rate(rate_);
 }
 
 void TimelyController::ack(const Ack& a) {
