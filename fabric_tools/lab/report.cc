@@ -68,6 +68,9 @@ class Digester {
       rail(event);
     } else if (name == "returned") {
       ++report_.returns;
+      report_.incidents.push_back(
+          {at, fmt::format("rank {}: connection {} returned to {}", number(event, "rank"),
+                           text(event, "connection"), text(event, "rail"))});
     } else if (name == "failed") {
       ++report_.failed_connections;
       report_.incidents.push_back(
@@ -183,16 +186,32 @@ Row row_of(const Flap& flap) {
   return row;
 }
 
+// Nothing had to be replayed, and nobody waited.
+bool harmless(const Flap& flap) {
+  return flap.recovered && flap.replayed_bytes <= 0 && flap.stalled_ms < 0.5;
+}
+
+// Harmless flaps are only counted: a fault of a rail hits every idle connection, too.
 std::string flap_table(const Report& report) {
   std::vector<Row> rows{{"seconds", "rank", "connection", "peer", "lost rail", "cause", "went on over",
                          "fenced", "chunks", "replayed", "stood still"}};
   std::vector<std::pair<double, Row>> lines;
   for (const Incident& incident : report.incidents)
     lines.emplace_back(incident.at, Row{fmt::format("{:7.3f}  -- {}", incident.at, incident.sentence)});
-  for (const Flap& flap : report.flaps) lines.emplace_back(flap.at, row_of(flap));
+  for (const Flap& flap : report.flaps) lines.emplace_back(flap.at, harmless(flap) ? Row{} : row_of(flap));
   std::stable_sort(lines.begin(), lines.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [at, row] : lines) rows.push_back(std::move(row));
+  size_t left_out = 0;
+  const auto tell_left_out = [&] {
+    if (left_out > 0) rows.push_back({fmt::format("{:>7}  -- and {} with nothing under way", "", left_out)});
+    left_out = 0;
+  };
+  for (auto& [at, row] : lines) {
+    if (row.empty()) ++left_out;
+    if (row.size() == 1) tell_left_out();
+    if (!row.empty()) rows.push_back(std::move(row));
+  }
+  tell_left_out();
   return text_table(rows, "rrlllllr");
 }
 

@@ -21,7 +21,8 @@ struct Flap {
   double fenced = 0, replayed_chunks = 0, replayed_bytes = 0, stalled_ms = 0;
 };
 
-// Something else worth a line: a fault that was injected, a connection that failed.
+// Something else worth a line: a fault that was injected, a connection that failed or returned to its home
+// rail.
 struct Incident {
   double at = 0;
   std::string sentence;

@@ -209,7 +209,7 @@ void Connection::fenced(Link& l) {
   Attached* a = find(l);
   if (!a || a->usable() || a->fenced) return;
   a->fenced = true;
-  count(a->statistics->fenced);
+  if (state_ == State::open && !parting_) count(a->statistics->fenced);  // every end fences its links
   link_fenced(*a);
 }
 

@@ -101,6 +101,21 @@ TEST(Report, TablesHoldWhatHappened) {
   EXPECT_THAT(text, HasSubstr("3 flaps; 1 recoveries"));
 }
 
+TEST(Report, FlapsThatCostNothingAreOnlyCounted) {
+  std::vector<std::string> lines = a_job();
+  for (int i = 0; i < 40; ++i) {
+    for (const char* what : {"flap", "recovered"})
+      lines.push_back(fmt::format(
+          R"({{"mono_ns":1210000{:04}0,"pid":8,"rank":0,"event":"{}","connection":"idle{}","rail":"rail0","stalled_ms":0}})",
+          i, what, i));
+  }
+  const std::string text = tables(digest(lines));
+  EXPECT_THAT(text, testing::Not(HasSubstr("idle")));
+  EXPECT_THAT(text, HasSubstr("-- and 40 with nothing under way"));
+  EXPECT_THAT(text, HasSubstr("43 flaps"));
+  EXPECT_THAT(text, HasSubstr("rank 1: connection  returned to rail0"));
+}
+
 TEST(Report, OddLinesAreCountedAndPassedOver) {
   std::vector<std::string> lines = a_job();
   for (const char* odd : {"", "{", "[1]", "null", "{\"event\":5}", "{\"no\":1}", "\xff\xfe",
