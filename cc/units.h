@@ -21,7 +21,10 @@ using Time = AnyClock::time_point;
 inline constexpr Time kNever = Time::max();
 
 constexpr double seconds(Duration d) { return std::chrono::duration<double>(d).count(); }
-constexpr Duration from_seconds(double s) { return Duration(static_cast<int64_t>(s * 1e9)); }
+// At most 292 years.
+constexpr Duration from_seconds(double s) {
+  return s < 9.2e9 ? Duration(static_cast<int64_t>(s * 1e9)) : Duration::max();
+}
 
 using Bytes = uint64_t;
 

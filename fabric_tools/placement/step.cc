@@ -70,7 +70,16 @@ class Schedule {
     return m_.layers / p_.pipeline + (stage < m_.layers % p_.pipeline ? 1 : 0);
   }
 
-  Bytes activations() const { return Bytes{m_.micro_batch} * m_.sequence * m_.hidden * m_.value_bytes; }
+  Bytes activations() const {
+    const double bytes =
+        static_cast<double>(m_.micro_batch) * m_.sequence * static_cast<double>(m_.hidden) * m_.value_bytes;
+    if (bytes > 1e15)
+      refuse(
+          fmt::format("a micro-batch's activations are {:.1e} bytes, more than anybody has: make the "
+                      "micro-batch, the sequence or the hidden size smaller",
+                      bytes));
+    return static_cast<Bytes>(bytes);
+  }
 
   // 2 FLOPs a parameter and token forward, twice that backward.
   Duration compute(uint32_t stage, bool forward) const {

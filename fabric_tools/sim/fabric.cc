@@ -214,6 +214,7 @@ void Fabric::ask(uint32_t in, EventKind what) {
   const Tick response = ticks_for(kPauseResponseQuanta * 512 / 8, port.per_byte);
   events_.push(port.busy_until + ticks(topology_.links[in / 2].delay) + response, what, in ^ 1);
   if (what != EventKind::kPause) return;
+  port.asked_at = events_.now();
   ++totals_.pauses;
   ++pauses_[topology_.switches[port.owner].tier];
   totals_.last_pause = events_.now();
@@ -221,7 +222,9 @@ void Fabric::ask(uint32_t in, EventKind what) {
 
 void Fabric::pause(uint32_t id) {
   FabricPort& port = ports_[id];
-  if (port.paused || port.down) return;
+  const bool lost =
+      port.failed && port.down_at >= ports_[id ^ 1].asked_at;  // on a link that went down under it
+  if (port.paused || port.down || lost) return;
   port.paused = true;
   port.paused_since = events_.now();
   ++paused_ports_;

@@ -46,7 +46,8 @@ struct alignas(64) FabricPort {
   Bytes headroom = 0;
   float kmin = 0, kmax = 0;
   Tick paused_since = 0, paused_for = 0;
-  Tick down_at = 0;  // last
+  Tick down_at = 0;   // last
+  Tick asked_at = 0;  // coming in: for the last pause
 };
 static_assert(sizeof(FabricPort) == 192);
 

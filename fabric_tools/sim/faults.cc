@@ -26,7 +26,8 @@ class LinkNames {
   }
 
   uint32_t find(const Fault& fault) const {
-    const std::string about = fmt::format("fault at {} s on topology '{}': ", seconds(fault.at), topology_.name);
+    const std::string about =
+        fmt::format("fault at {} s on topology '{}': ", seconds(fault.at), topology_.name);
     const End low = end(fault.low, about);
     if (fault.high.empty()) {
       if (low.kind == End::Kind::kNic) return topology_.nics[low.index].link;
@@ -35,8 +36,7 @@ class LinkNames {
     }
     const auto found = links_.find(std::minmax({key(low), key(end(fault.high, about))}));
     if (found != links_.end()) return found->second;
-    throw std::invalid_argument(
-        fmt::format("{}no link joins '{}' and '{}'", about, fault.low, fault.high));
+    throw std::invalid_argument(fmt::format("{}no link joins '{}' and '{}'", about, fault.low, fault.high));
   }
 
  private:
@@ -44,8 +44,8 @@ class LinkNames {
     const auto found = ends_.find(name);
     if (found != ends_.end()) return found->second;
     throw std::invalid_argument(fmt::format(
-        "{}nothing has the name '{}'; switches are called like '{}', NICs like '{}' or by number, 0 to {}", about,
-        name, topology_.switches.front().name, nic_name(topology_, 0), topology_.nics.size() - 1));
+        "{}nothing has the name '{}'; switches are called like '{}', NICs like '{}' or by number, 0 to {}",
+        about, name, topology_.switches.front().name, nic_name(topology_, 0), topology_.nics.size() - 1));
   }
 
   const Topology& topology_;
@@ -54,10 +54,11 @@ class LinkNames {
 };
 
 void check_numbers(const Fault& fault) {
-  if (fault.rate >= 0 && fault.rate <= 1 && fault.at >= 0s && (!fault.lasts || *fault.lasts > 0s)) return;
+  const bool possible = fault.rate == 0 || (fault.rate >= 0.001 && fault.rate <= 1);
+  if (possible && fault.at >= 0s && (!fault.lasts || *fault.lasts > 0s)) return;
   throw std::invalid_argument(
       fmt::format("a fault on '{}' must be at 0 s or later, last longer than 0 s and leave a share of the "
-                  "rate from 0 (down) to 1; this one is at {} s, lasts {} s and leaves {}",
+                  "rate, 0 (down) or 0.001 to 1; this one is at {} s, lasts {} s and leaves {}",
                   fault.low, seconds(fault.at), fault.lasts ? seconds(*fault.lasts) : 0.0, fault.rate));
 }
 

@@ -32,17 +32,31 @@ void Sampler::on_event() {
     track.sent = port.sent_bytes;
   }
   ++samples_;
-  if (2 * samples_ * tracks_.size() > kMostValues) forget_idle();
+  if (2 * samples_ * tracks_.size() > kMostValues) tracks_.size() > kAlwaysKept ? forget_idle() : halve();
   events_.push(events_.now() + every_, EventKind::kSample, 0);
 }
 
 // Room for longer series of fewer ports: which are the busiest is known only in the end.
 void Sampler::forget_idle() {
-  if (tracks_.size() <= kAlwaysKept) return;
   std::stable_sort(tracks_.begin(), tracks_.end(), [&](const Track& a, const Track& b) {
     return busier(fabric_.ports()[a.series.port], fabric_.ports()[b.series.port]);
   });
   tracks_.resize(std::max(kAlwaysKept, tracks_.size() / 2));
+}
+
+// Of two samples, the longer queue and the mean rate.
+void Sampler::halve() {
+  samples_ /= 2;
+  every_ *= 2;
+  for (Track& track : tracks_) {
+    std::vector<float>&queue = track.series.queue, &rate = track.series.rate;
+    for (size_t i = 0; i < samples_; ++i) {
+      queue[i] = std::max(queue[2 * i], queue[2 * i + 1]);
+      rate[i] = (rate[2 * i] + rate[2 * i + 1]) / 2;
+    }
+    queue.resize(samples_);
+    rate.resize(samples_);
+  }
 }
 
 std::vector<Series> Sampler::busiest(size_t most) const {

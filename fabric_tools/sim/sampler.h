@@ -11,6 +11,7 @@ class Sampler {
   Sampler(EventQueue&, const Fabric&, Duration every);
 
   void on_event();
+  Duration every() const { return duration(every_); }  // longer than it began where the run is long
   // The `most` busiest ports of switches that were followed to the end.
   std::vector<Series> busiest(size_t most) const;
 
@@ -20,10 +21,11 @@ class Sampler {
     uint64_t sent = 0;  // bytes, at the last sample
   };
   void forget_idle();
+  void halve();
 
   EventQueue& events_;
   const Fabric& fabric_;
-  const Tick every_;
+  Tick every_;
   std::vector<Track> tracks_;
   size_t samples_ = 0;
 };

@@ -1,7 +1,9 @@
 #include "fabric_tools/sim/simulation.h"
 
 #include <algorithm>
+#include <stdexcept>
 
+#include "fabric_tools/memory.h"
 #include "fabric_tools/sim/check.h"
 #include "fabric_tools/sim/deliveries.h"
 #include "fabric_tools/sim/endpoints.h"
@@ -13,7 +15,9 @@ namespace megascale::sim {
 namespace {
 
 constexpr size_t kSeries = 8;
-constexpr uint64_t kLookAround = 4096;  // events between looks at RunState
+constexpr uint64_t kLookAround = 4096;        // events between looks at RunState
+constexpr uint64_t kLookForMemory = 1 << 20;  // and at what is left
+constexpr Bytes kReserve = 64 << 20;
 
 double full_packet_ticks(const Setup& setup) {
   const Topology& t = *setup.topology;
@@ -55,6 +59,10 @@ class Simulation {
         messages = deliveries_.messages();
         finished = traffic_.finished();
       }
+      if (events_.popped() % kLookForMemory == 0 && available_memory() < kReserve)
+        throw std::runtime_error(
+            "the memory is nearly used up: more is under way than was reckoned with; take less load or "
+            "larger messages");
       if (state && events_.popped() % kLookAround == 0) {
         state->done.store(traffic_.progress(), std::memory_order_relaxed);
         if (state->stop.load(std::memory_order_relaxed)) break;
@@ -166,6 +174,7 @@ Result Simulation::result(bool finished) {
   add_ports(r, ran);
   add_tiers(r);
   r.series = sampler_.busiest(kSeries);
+  r.sample = sampler_.every();
   return r;
 }
 

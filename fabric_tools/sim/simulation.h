@@ -44,7 +44,7 @@ struct Port {  // one direction of a link
 
 struct Series {
   uint32_t port = 0;               // in Result::ports
-  std::vector<float> queue, rate;  // bytes, bit/s, one each Setup::sample
+  std::vector<float> queue, rate;  // bytes, bit/s, one each Result::sample
 };
 
 struct Result {
@@ -66,6 +66,7 @@ struct Result {
   std::vector<Tier> tiers;
   std::vector<Port> ports;
   std::vector<Series> series;
+  Duration sample{0};  // between two values of a series
   double utilisation_of_busiest = 0;
   uint64_t digest = 0;  // of every delivery, for comparing two runs
 };
@@ -75,7 +76,8 @@ struct RunState {
   std::atomic<bool> stop{false};  // set it, and run() returns what it has
 };
 
-// Throws std::invalid_argument for what check() refuses and for a pair that has no route.
+// Throws std::invalid_argument for what check() refuses and for a pair that has no route, std::runtime_error
+// when the memory is nearly used up.
 Result simulate(const Setup&, Traffic&, RunState* = nullptr);
 
 // An estimate, before anything is allocated.

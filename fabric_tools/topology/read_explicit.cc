@@ -7,6 +7,7 @@
 
 #include "fabric_tools/topology/bounds.h"
 #include "fabric_tools/topology/fields.h"
+#include "fabric_tools/topology/generate.h"
 #include "fabric_tools/topology/sets.h"
 
 namespace megascale {
@@ -76,6 +77,9 @@ class Explicit {
         f.fail(fmt::format("NIC {} has more than one link", nic_name(t_, link.low.index)));
       nic.link = static_cast<uint32_t>(t_.links.size());
     }
+    if (static_cast<double>(t_.links.size() + cables) * sizeof(Link) > kMostTopologyBytes)
+      f.fail(fmt::format("more than {:.0f} links are more than {:.0f} GB",
+                         static_cast<double>(t_.links.size()), kMostTopologyBytes / 1e9));
     t_.links.insert(t_.links.end(), cables, link);
   }
 

@@ -8,10 +8,12 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
 
+#include "fabric_tools/list.h"
 #include "fabric_tools/memory.h"
 #include "fabric_tools/sim/check.h"
 #include "fabric_tools/sim/model_fields.h"
@@ -21,10 +23,22 @@
 namespace megascale::sim {
 namespace {
 
-// `random' takes the load itself; other traffic gets a background of it.
+// `random' and `background' take the load itself; other traffic gets a background of it.
 std::string with_load(const std::string& traffic, double load) {
-  const bool takes_it = traffic.starts_with("random") || traffic.find("background") != std::string::npos;
-  return load == 0 || takes_it ? traffic : traffic + fmt::format("+background:load={}", load);
+  bool takes_it = load == 0;
+  for (const std::string& part : split(traffic, '+')) {
+    const std::string kind = split(part, ':').front();
+    takes_it |= kind == "random" || kind == "background";
+  }
+  return takes_it ? traffic : traffic + fmt::format("+background:load={}", load);
+}
+
+// Its name, or its file where another has the same name.
+std::string title_of(const Matrix& matrix, const std::vector<Topology>& topologies, size_t t) {
+  const bool alone = std::none_of(topologies.begin(), topologies.end(), [&](const Topology& other) {
+    return &other != &topologies[t] && other.name == topologies[t].name;
+  });
+  return alone ? topologies[t].name : printable(matrix.topologies[t]);
 }
 
 std::string about(const Cell& cell, const std::exception& error) {
@@ -93,6 +107,8 @@ class Runner {
       throw std::invalid_argument(about(cell, error));
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(about(cell, error));
+    } catch (const std::bad_alloc&) {
+      throw std::runtime_error(about(cell, std::runtime_error("there is not enough memory")));
     }
     if (states_[index].stop && !outcome.result.finished && !comparison_.keep_partial)
       return;     // it ended because somebody wanted it to
@@ -122,7 +138,8 @@ std::vector<Topology> read_topologies(const std::vector<std::string>& paths) {
 }
 
 // The estimate of memory is the same for all seeds; the traffic itself may not be.
-void plan_seeds(Cell& cell, const Matrix& matrix, const Topology& topology, const Preset& preset) {
+void plan_seeds(Cell& cell, const Matrix& matrix, const Topology& topology, const Preset& preset,
+                const std::atomic<bool>& stop) {
   Plan plan{matrix.scenario.setup(topology, preset), {}, matrix.with_ideal};
   plan.traffic = {with_load(cell.traffic, cell.load), cell.load, matrix.scenario.placement, 1};
   try {
@@ -133,8 +150,8 @@ void plan_seeds(Cell& cell, const Matrix& matrix, const Topology& topology, cons
   for (const uint64_t seed : matrix.seeds) {
     plan.setup.seed = plan.traffic.seed = seed;
     const bool first = cell.plans.empty();
-    if (first) cell.memory = check_memory_and_routes(plan);
-    plan.setup.sample = first && matrix.samples > 0 ? sample_for(plan, matrix.samples) : Duration(0);
+    if (first) cell.memory = check_memory_and_routes(plan, stop);
+    plan.samples = first ? matrix.samples : 0;
     cell.plans.push_back(plan);
   }
   cell.outcomes.resize(cell.plans.size());
@@ -213,8 +230,11 @@ Comparison prepare(const Matrix& matrix, const std::atomic<bool>& stop) {
       for (const double load : matrix.loads)
         for (const Preset& preset : presets) {
           if (stop) throw std::runtime_error("stopped before the first run: there are no results");
-          Cell cell{.topology = topology.name, .traffic = traffic, .cc = preset.name, .load = load};
-          plan_seeds(cell, matrix, topology, preset);
+          Cell cell{.topology = title_of(matrix, comparison.topologies, t),
+                    .traffic = traffic,
+                    .cc = preset.name,
+                    .load = load};
+          plan_seeds(cell, matrix, topology, preset, stop);
           comparison.cells.push_back(std::move(cell));
         }
   }

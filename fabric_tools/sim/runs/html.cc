@@ -137,7 +137,7 @@ std::string over_time(const TableCells& group) {
     const Outcome* outcome = shown(*group.rows[i]);
     const Series* series = outcome == nullptr ? nullptr : longest_queue(*outcome);
     if (series == nullptr) continue;
-    const Duration sample = group.rows[i]->plans[0].setup.sample;
+    const Duration sample = outcome->result.sample;
     const std::string name =
         group.rows[i]->cc + ": " + port_name(*group.topology, outcome->result.ports[series->port]);
     queues.push_back({static_cast<int>(i % kColours), name, thin(series->queue, sample, 1e-3, true)});

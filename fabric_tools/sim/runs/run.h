@@ -1,5 +1,6 @@
 // One run of the commands: a scenario, simulated, beside the bound that nothing can beat.
 #pragma once
+#include <atomic>
 #include <optional>
 
 #include "fabric_tools/sim/runs/scenario.h"
@@ -17,9 +18,10 @@ struct Outcome {
 };
 
 struct Plan {
-  Setup setup;  // with its topology
+  Setup setup;  // with its topology; `sample` follows from `samples`
   TrafficChoice traffic;
   bool with_ideal = true;
+  unsigned samples = 0;  // of queues and rates over time, about
 };
 
 // Throws what make_traffic() and simulate() throw.
@@ -27,9 +29,7 @@ Outcome run(const Plan&, RunState* = nullptr);
 
 // What it will need. Throws std::runtime_error with both numbers when that is not there, and
 // std::invalid_argument when what the traffic posts first has no route or too many packets.
-Bytes check_memory_and_routes(const Plan&);
-
-// A mean time between two samples that gives about `points` of them.
-Duration sample_for(const Plan&, unsigned points);
+// Throws std::runtime_error, too, once `stop` is set.
+Bytes check_memory_and_routes(const Plan&, const std::atomic<bool>& stop);
 
 }  // namespace megascale::sim

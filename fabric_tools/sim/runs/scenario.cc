@@ -17,7 +17,7 @@
 namespace megascale::sim {
 namespace {
 
-constexpr size_t kMostScenarioBytes = 64 << 20;
+constexpr size_t kMostScenarioBytes = 64 << 20, kMostFaults = 10'000;
 
 std::string text_of_node(const toml::node& node, const std::string& name) {
   if (const auto text = plain_text_of(node)) return *text;
@@ -80,6 +80,8 @@ void set_faults(Scenario& scenario, const toml::node& node) {
     for (const auto& [key, value] : *entry.as_table())
       set_fault(fault, std::string(key.str()), text_of_node(value, std::string(key.str())));
     scenario.faults.push_back(checked(fault));
+    if (scenario.faults.size() > kMostFaults)
+      throw std::invalid_argument(fmt::format("there are more than {} faults", kMostFaults));
   }
 }
 

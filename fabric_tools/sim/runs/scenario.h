@@ -14,7 +14,7 @@
 //   at = "1ms"
 //   lasts = "10ms"                             # without it: until the end
 //   low = "host-01/0"                          # a NIC, by its number too, or a switch with `high` above it
-//   rate = 0.25                                # share that is left; 0, without it: down
+//   rate = 0.25                                # share that is left, from 0.001; 0, without it: down
 #pragma once
 #include <string>
 #include <string_view>

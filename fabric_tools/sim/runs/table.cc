@@ -24,8 +24,8 @@ std::vector<TableCells> tables_of(const Comparison& comparison) {
   std::vector<TableCells> tables;
   for (const Cell& cell : comparison.cells) {
     const Cell* last = tables.empty() ? nullptr : tables.back().rows.back();
-    if (last == nullptr || last->topology != cell.topology || last->traffic != cell.traffic ||
-        last->load != cell.load)
+    if (last == nullptr || tables.back().topology != cell.plans.front().setup.topology ||
+        last->traffic != cell.traffic || last->load != cell.load)
       tables.push_back({cell.plans.front().setup.topology, {}});
     tables.back().rows.push_back(&cell);
   }

@@ -45,10 +45,10 @@ class IdealWire : public Wire {
   void close(ConnectionId id) override { free_.push_back(id); }
   void wake(Time at, uint64_t tag) override { events_.push({std::max(at, now_), order_++, tag, 0, true}); }
 
-  Duration run(Workload& traffic) {
+  Duration run(Workload& traffic, const std::atomic<bool>* stop) {
     traffic.begin(*this);
     Time last{};
-    while (!traffic.finished()) {
+    while (!traffic.finished() && !(stop && *stop)) {
       if (events_.empty()) throw std::runtime_error("the traffic waits for something that nobody sends");
       const Event event = events_.top();
       events_.pop();
@@ -124,8 +124,9 @@ Bytes wire_bytes(const Hosts& hosts, Bytes message) {
   return message + packets_of(hosts, message) * hosts.header;
 }
 
-Duration ideal_completion(const Topology& topology, const Alone& alone, Workload& traffic) {
-  return IdealWire(topology, alone).run(traffic);
+Duration ideal_completion(const Topology& topology, const Alone& alone, Workload& traffic,
+                          const std::atomic<bool>* stop) {
+  return IdealWire(topology, alone).run(traffic, stop);
 }
 
 }  // namespace megascale::sim

@@ -2,6 +2,7 @@
 // or receives faster than its link. Nothing real can be faster; without dependencies and with equal NICs it
 // is the familiar (n-1) x wire bytes / rate of an all-to-all or 2(n-1)/n x S / rate of a ring.
 #pragma once
+#include <atomic>
 #include <functional>
 
 #include "fabric_tools/sim/model.h"
@@ -15,9 +16,10 @@ struct Alone {  // what the network does to a message that is alone in it
   Hosts hosts;
 };
 
-// Runs the traffic, which must be fresh and not endless, message by message instead of packet by packet.
-// Throws std::runtime_error where the traffic stops before it is finished (it waits for itself).
-Duration ideal_completion(const Topology&, const Alone&, Workload&);
+// Runs the traffic, which must be fresh and not endless, message by message instead of packet by packet. What
+// it returns once `stop` is set means nothing. Throws std::runtime_error where the traffic stops before it is
+// finished (it waits for itself).
+Duration ideal_completion(const Topology&, const Alone&, Workload&, const std::atomic<bool>* stop = nullptr);
 
 // What a message takes up on a link.
 Bytes wire_bytes(const Hosts&, Bytes message);

@@ -86,7 +86,9 @@ uint32_t TraceReader::pair_of(uint32_t source, uint32_t destination) {
 void TraceReader::read_line(const std::string& line) {
   ++line_;
   if (line.find_first_not_of(" \t\r") == std::string::npos) return;
-  const Json object = Json::parse(line, nullptr, false);
+  // Deeper than a list in an object is left out: it is nothing we know, and dump() would recurse.
+  const auto shallow = [](int depth, Json::parse_event_t, const Json&) { return depth <= 2; };
+  const Json object = Json::parse(line, shallow, false);
   if (!object.is_object()) refuse("is no JSON object");
   for (const auto& [name, value] : object.items()) {
     static constexpr std::string_view kKnown[] = {"id",   "source", "destination", "bytes",
@@ -192,6 +194,7 @@ std::unique_ptr<Trace> TraceReader::finish() {
 std::unique_ptr<Trace> Trace::read(std::istream& in, const std::string& source, const Topology& topology) {
   TraceReader reader(source, topology);
   for (std::string line; std::getline(in, line);) reader.read_line(line);
+  if (in.bad()) throw std::runtime_error(fmt::format("trace {} cannot be read to its end", source));
   return reader.finish();
 }
 
@@ -199,13 +202,12 @@ std::unique_ptr<Trace> Trace::read(const std::string& path, const Topology& topo
   const auto refuse = [&](const std::string& why) {
     throw std::invalid_argument(fmt::format("trace {} cannot be read: {}", path, why));
   };
-  if (std::filesystem::is_directory(path)) refuse("it is a folder");
   std::ifstream file(path);
   if (!file) refuse(std::strerror(errno));
+  if (!std::filesystem::is_regular_file(path)) refuse("it is no file, and is read more than once");
   // Each line becomes about as much in memory, thrice while it is read.
-  std::error_code no_file;  // a pipe has no size
-  const auto size = std::filesystem::file_size(path, no_file);
-  if (!no_file && size > available_memory() / 3)
+  const auto size = std::filesystem::file_size(path);
+  if (size > available_memory() / 3)
     refuse(fmt::format("its {} MB need more memory than there is; cut it into pieces", size / 1'000'000));
   return read(file, path, topology);
 }

@@ -25,9 +25,9 @@ using testing::HasSubstr;
 
 class File : public testing::Test {
  protected:
-  static nlohmann::json read(const fs::path& path) {
+  static nlohmann::ordered_json read(const fs::path& path) {
     std::ifstream file(path);
-    return nlohmann::json::parse(file);
+    return nlohmann::ordered_json::parse(file);
   }
 
   const Scratch scratch_;
@@ -44,11 +44,11 @@ TEST_F(File, IsReadWithinALimit) {
 }
 
 TEST_F(File, WhatCannotBeReadIsToldWithItsReason) {
-  for (const auto& [path, reason] :
-       {std::pair(folder_.string(), "directory"), {"/nowhere", "No such file"}}) {
-    EXPECT_THAT(complaint([&] { read_file("the text", path, 10); }),
-                AllOf(HasSubstr("the text " + path + " cannot be read: "), HasSubstr(reason)));
-  }
+  const auto told = [](const std::string& path) {
+    return complaint([&] { read_file("the text", path, 10); });
+  };
+  EXPECT_EQ(told("/nowhere"), "the text /nowhere cannot be read: No such file or directory");
+  EXPECT_EQ(told(folder_.string()), "the text " + folder_.string() + " cannot be read: Is a directory");
 }
 
 TEST_F(File, ALinkStaysALink) {

@@ -113,7 +113,7 @@ TEST(Report, FlapsThatCostNothingAreOnlyCounted) {
   EXPECT_THAT(text, testing::Not(HasSubstr("idle")));
   EXPECT_THAT(text, HasSubstr("-- and 40 with nothing under way"));
   EXPECT_THAT(text, HasSubstr("43 flaps"));
-  EXPECT_THAT(text, HasSubstr("rank 1: connection  returned to rail0"));
+  EXPECT_THAT(text, HasSubstr("connection  returned to rail0"));
 }
 
 TEST(Report, OddLinesAreCountedAndPassedOver) {

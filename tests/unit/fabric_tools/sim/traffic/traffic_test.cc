@@ -269,7 +269,7 @@ TEST(Traffic, WhatIsWrongIsQuotedWithWhatWouldBeRight) {
   EXPECT_THAT(complaint_about("tree_all_reduce:8589934592:chunk=1"), HasSubstr("messages, more than"));
   EXPECT_THAT(complaint_about("victim"), HasSubstr("never end"));
   EXPECT_THAT(complaint_about("trace:/nowhere/at-all"), HasSubstr("/nowhere/at-all cannot be read"));
-  EXPECT_THAT(complaint_about("trace:/tmp"), HasSubstr("it is a folder"));
+  EXPECT_THAT(complaint_about("trace:/tmp"), HasSubstr("it is no file"));
   EXPECT_THAT(complaint_about("trace:/dev/null"), HasSubstr("trace /dev/null"));
 }
 
