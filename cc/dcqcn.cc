@@ -57,9 +57,7 @@ DcqcnController::DcqcnController(std::shared_ptr<const DcqcnConstants> constants
       target_(current_),
       alpha_(c_->initial_alpha) {}
 
-Rate DcqcnController::rate() const {
-  return path_.at_most_line_rate(current_);
-}
+Rate DcqcnController::rate() const { return path_.at_most_line_rate(current_); }
 
 void DcqcnController::sent(Time, Bytes bytes, Bytes) {
   if (c_->nic_order || c_->byte_counter <= 0 || increase_at_ == kNever) return;

@@ -47,9 +47,7 @@ TimelyController::TimelyController(std::shared_ptr<const TimelyConstants> consta
       step_(c_->additive_rate * (c_->rates_at > 0 ? path_.bits_per_second() / c_->rates_at : 1)),
       rate_(path_.bits_per_second()) {}
 
-Rate TimelyController::rate() const {
-  return path_.at_most_line_rate(rate_);
-}
+Rate TimelyController::rate() const { return path_.at_most_line_rate(rate_); }
 
 void TimelyController::ack(const Ack& a) {
   acked_ += static_cast<double>(a.bytes);

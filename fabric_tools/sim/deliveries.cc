@@ -33,7 +33,6 @@ void Deliveries::add(uint32_t connection, uint64_t tag, Tick posted, Tick at, By
   bytes_ += bytes;
   last_ = std::max(last_, at);
   const auto took = static_cast<double>(at - posted);
-  times_.add(took * 1e-12);
   slowdowns_.add(took / static_cast<double>(std::max<Tick>(alone, 1)));
   digest_ = mix(digest_ ^ mix(tag ^ uint64_t{connection} << 40) ^ static_cast<uint64_t>(at));
 }
@@ -50,7 +49,6 @@ void Deliveries::report(Result& result) const {
   result.completion = duration(last_);
   result.messages = messages_;
   result.delivered = bytes_;
-  result.message_time = times_.quantiles();
   result.slowdown = slowdowns_.quantiles();
   result.slowdowns = slowdowns_.values();
   // Jain, Chiu and Hawe 1984.

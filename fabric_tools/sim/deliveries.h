@@ -27,7 +27,7 @@ class Sample {
 
 class Deliveries {
  public:
-  explicit Deliveries(uint64_t seed) : times_(seed + 1), slowdowns_(seed + 2) {}
+  explicit Deliveries(uint64_t seed) : slowdowns_(seed + 2) {}
 
   void add(uint32_t connection, uint64_t tag, Tick posted, Tick at, Bytes, Tick alone);
   // A connection that had something to send for so long, and so many bytes of it were delivered.
@@ -36,7 +36,7 @@ class Deliveries {
   uint64_t messages() const { return messages_; }
 
  private:
-  Sample times_, slowdowns_;
+  Sample slowdowns_;
   uint64_t messages_ = 0, digest_ = 0, connections_ = 0;
   Bytes bytes_ = 0;
   Tick last_ = 0;

@@ -33,7 +33,8 @@ class Faults {
   Endpoints& endpoints_;
   const Tick reroute_;
   std::vector<OnLink> faults_;
-  std::unordered_map<uint32_t, std::multiset<double>> now_;  // of each link: what its faults leave of the rate
+  std::unordered_map<uint32_t, std::multiset<double>>
+      now_;  // of each link: what its faults leave of the rate
 };
 
 }  // namespace megascale::sim

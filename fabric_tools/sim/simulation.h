@@ -53,7 +53,6 @@ struct Result {
   Duration completion{0};
   uint64_t messages = 0;
   Bytes delivered = 0;           // payload
-  Quantiles message_time;        // seconds, from the post to the delivery
   Quantiles slowdown;            // over the time that the message would take alone
   std::vector<float> slowdowns;  // of every message, or of a fair sample of 100,000
   double jain = 0;               // of the throughput of the connections while they had something to send

@@ -48,11 +48,11 @@ class Frame {  // where the values of the axes lie on the page
 
   std::string grid() const {
     std::string svg;
-    for (double v : ticks(axes_.least_y, most_y_, 5))
+    for (double v : round_steps(axes_.least_y, most_y_, 5))
       svg += fmt::format(
           R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/><text x="{:.1f}" y="{:.1f}" text-anchor="end">{}</text>)",
           kLeft, kWidth - kRight, y(v), y(v), kLeft - 6, y(v) + 4, number_text(v));
-    for (double v : axes_.log_x ? decades(least_x_, most_x_) : ticks(least_x_, most_x_, 6))
+    for (double v : axes_.log_x ? decades(least_x_, most_x_) : round_steps(least_x_, most_x_, 6))
       svg += fmt::format(
           R"(<line class="grid" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/><text x="{:.1f}" y="{:.1f}" text-anchor="middle">{}</text>)",
           x(v), x(v), kTop, kHeight - kBottom, x(v), kHeight - kBottom + 16, number_text(v));
@@ -74,7 +74,7 @@ std::string path_of(const Frame& frame, const Curve& curve) {
 
 }  // namespace
 
-std::vector<double> ticks(double least, double most, int about) {
+std::vector<double> round_steps(double least, double most, int about) {
   const double rough = (most - least) / about;
   if (!(rough > 0) || !std::isfinite(rough)) return {least};
   const double power = std::pow(10, std::floor(std::log10(rough)));

@@ -29,7 +29,7 @@ struct HeatRow {
 std::string heat_map(const std::string& title, const std::vector<HeatRow>&);
 
 // Numbers at round steps (1, 2 or 5 x 10^n) within the range, about so many.
-std::vector<double> ticks(double least, double most, int about);
+std::vector<double> round_steps(double least, double most, int about);
 
 std::string escape(const std::string&);  // for HTML's text and attributes
 

@@ -31,9 +31,9 @@ TEST(Plot, EmptyAndFlatCurvesHaveAxesToo) {
 }
 
 TEST(Plot, TicksAreRound) {
-  EXPECT_THAT(ticks(0, 100, 5), testing::ElementsAre(0, 20, 40, 60, 80, 100));
-  EXPECT_THAT(ticks(0, 7, 5), testing::ElementsAre(0, 2, 4, 6));
-  EXPECT_EQ(ticks(3, 3, 5).size(), 1u);
+  EXPECT_THAT(round_steps(0, 100, 5), testing::ElementsAre(0, 20, 40, 60, 80, 100));
+  EXPECT_THAT(round_steps(0, 7, 5), testing::ElementsAre(0, 2, 4, 6));
+  EXPECT_EQ(round_steps(3, 3, 5).size(), 1u);
 }
 
 }  // namespace
