@@ -110,8 +110,12 @@ class Connection : public Sink {
     bool usable() const { return life == Life::opening || life == Life::live || life == Life::retiring; }
   };
 
-  virtual const char* direction() const = 0;      // "to" the peer or "from" it
-  virtual void peer_closed() {}                   // it said goodbye
+  virtual const char* direction() const = 0;  // "to" the peer or "from" it
+  virtual void peer_closed() {}               // it said goodbye
+  // Something is awaited from now on: with no link, traffic stands still.
+  void begin_to_wait() {
+    if (lost_since_ != kNever && stalled_since_ == kNever) stalled_since_ = now_;
+  }
   virtual bool mending() const { return false; }  // an answer about lost links is awaited
   virtual void move(Time now) = 0;                // what a poll allows: put chunks, say states
   virtual void manage(Time now) = 0;              // every few milliseconds: dial, return, give up

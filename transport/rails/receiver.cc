@@ -29,6 +29,7 @@ Request* Receiver::post(std::byte* data, Bytes capacity, const void* mark, Time 
   if (state_ == State::closed && !s.whole) return nullptr;  // what came before the peer closed is not lost
   if (s.busy || posted_ - completed_ >= kPosted) return nullptr;
   now_ = now;
+  begin_to_wait();
   s.message = posted_++;
   s.data = data;
   s.capacity = capacity;

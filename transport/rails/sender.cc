@@ -61,6 +61,7 @@ Request* Sender::post(const std::byte* data, Bytes size, const void* mark, Time 
     s.mark = nullptr;
   }
   now_ = now;
+  begin_to_wait();
   move(now);
   return &s;
 }

@@ -88,20 +88,53 @@ TEST_F(Pair, both_paths_down_for_long_and_the_job_goes_on) {
   EXPECT_EQ(in[0], out[0]);
 }
 
-TEST_F(Pair, events_tell_apart_two_connections_of_the_same_name) {
-  auto file = std::filesystem::path(testing::TempDir()) / ("pair-" + std::to_string(getpid()) + ".jsonl");
-  ASSERT_EQ(open_events(file, -1), "");
-  make(2);
-  send(60'000), receive(60'000);
-  pass_until([&] { return world.happened.chunks > 0; }, 1s);
-  dialer->path_down(0);
-  pass(1s);
+// What this process wrote down while `happen` went on.
+template <class F>
+std::string events_of(F&& happen) {
+  const auto file =
+      std::filesystem::path(testing::TempDir()) / ("pair-" + std::to_string(getpid()) + ".jsonl");
+  EXPECT_EQ(open_events(file, -1), "");
+  happen();
   close_events();
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
   std::filesystem::remove(file);
-  EXPECT_THAT(text.str(), testing::HasSubstr(R"("connection":"pair","direction":"to","peer":"there")"));
-  EXPECT_THAT(text.str(), testing::HasSubstr(R"("connection":"pair","direction":"from","peer":"here")"));
+  return text.str();
+}
+
+TEST_F(Pair, events_tell_apart_two_connections_of_the_same_name) {
+  const std::string text = events_of([&] {
+    make(2);
+    send(60'000), receive(60'000);
+    pass_until([&] { return world.happened.chunks > 0; }, 1s);
+    dialer->path_down(0);
+    pass(1s);
+  });
+  EXPECT_THAT(text, testing::HasSubstr(R"("connection":"pair","direction":"to","peer":"there")"));
+  EXPECT_THAT(text, testing::HasSubstr(R"("connection":"pair","direction":"from","peer":"here")"));
+}
+
+// Nothing was under way when the links went; what comes meanwhile has to wait for all that.
+TEST_F(Pair, what_is_posted_while_all_links_are_gone_stands_still_until_they_are_back) {
+  make(2);
+  Request *s = send(100), *r = receive(100);
+  pass_until([&] { return r->done && sender->all_acknowledged(); }, 1s);
+  const std::string text = events_of([&] {
+    dialer->path_down(0), dialer->path_down(1);
+    for (Connection* end : {static_cast<Connection*>(sender.get()), static_cast<Connection*>(receiver.get())})
+      for (const char* rail : {"rail0", "rail1"})
+        end->rail_lost(rail, Cause::interface_gone, world.time.now());
+    pass(1s);
+    s = send(20'000), r = receive(20'000);
+    pass(4s);
+    dialer->path_up(0), dialer->path_up(1);
+    EXPECT_TRUE(pass_until([&] { return s->done && r->done; }, 3s));
+  });
+  std::vector<double> stalled;
+  for (size_t at = 0; (at = text.find("\"stalled_ms\":", at)) != std::string::npos; ++at)
+    stalled.push_back(std::stod(text.substr(at + 13)));
+  ASSERT_EQ(stalled.size(), 2u) << text;
+  for (double ms : stalled) EXPECT_NEAR(ms, 4500, 600) << text;
 }
 
 TEST_F(Pair, closing_after_all_is_acknowledged_loses_no_eager_message) {
